@@ -1,9 +1,8 @@
 """The paper's tables and figures, one module each, reproduced by `privug reproduce`.
 
 An experiment is a module with a title (the first line of its docstring), `PAPER` (which table or figure it is) and
-`run() -> Findings`. A wheel holds this folder as `privug.experiments`, and a checkout is read under that name too, so
-modules import each other relatively. What is not named in `ORDER`, or has no `PAPER`, is shared by
-experiments.
+`run() -> Findings`. The folder is imported as `privug.experiments`, so modules import each other relatively. What is
+not named in `ORDER`, or has no `PAPER`, is shared by experiments.
 """
 
 # Experiments in the order in which they are run and shown: each is a module whose name begins with one of these.

@@ -55,15 +55,15 @@ def test_numbers_of_other_libraries_arrive_as_plain_ones():
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        ({"count": 2.0}, "count must be a whole number, not 2.0"),
+        ({"count": 2.0}, "count must be an integer, not 2.0"),
         ({"count": 10**5000}, "count is too large"),
         ({"word": 3}, "word must be a text, not 3"),
         ({"names": "ab"}, "names must be a list, not 'ab'"),
         ({"names": pv.Uniform(0, 1)}, "names must be a list"),
         ({"each": {"a": 1}}, "each must be a list"),
         ({"table": [1]}, r"table must be a dict, not \[1\]"),
-        ({"function": 10**5000}, "function must be a function, not a whole number of about 5000 digits"),
-        ({"seed": -1}, "seed must be a whole number, 0 or more"),
+        ({"function": 10**5000}, "function must be a function, not an integer of about 5000 digits"),
+        ({"seed": -1}, "seed must be an integer, 0 or more"),
     ],
 )
 def test_arguments_of_a_wrong_kind_are_refused_by_name(arguments, words):

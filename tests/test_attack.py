@@ -135,6 +135,17 @@ def test_settings_refuse_nonsense():
             pv.configure(**wrong)
 
 
+def test_an_attack_that_sees_something_else_shares_what_is_known_of_its_question():
+    prior = {"x": pv.DiscreteUniform(0, 3), "y": pv.DiscreteUniform(0, 3)}
+    attack = pv.Attack(lambda x, y: x + y, prior, "x", observe=pv.equals(3))
+    changed = attack.replace(observe=pv.equals(0), name="none", questions={"x is 3": lambda x: x == 3})
+    assert changed.question is attack.question
+    assert changed.run().posterior.distribution()[0].value == 1
+    assert attack.run().posterior.distribution()[0].value == 0.25
+    for other in (attack.replace(), attack.replace(secret="y"), attack.replace(observe=None, on_error="exclude")):
+        assert other.question is not attack.question
+
+
 def test_an_attack_with_a_part_replaced_keeps_all_others():
     def halved(x, y):
         return (x + y) // 2

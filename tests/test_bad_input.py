@@ -593,7 +593,7 @@ REFUSED = {
     "an observe of nothing": (lambda: swept(observe=lambda: 1), "observe failed with TypeError"),
     "a sweep of too many samples": (
         lambda: swept(samples=10**15),
-        "samples must be a whole number up to 1,000,000,000",
+        "samples must be an integer up to 1,000,000,000",
     ),
     "a limit on what is no function": (
         lambda: calibrated(measure=3, at_most=1),
@@ -624,7 +624,7 @@ REFUSED = {
     "too many samples": (lambda: attack().run(samples=10**15), "samples must be a whole number, from 1 to"),
     "too many samples of neighbours": (
         lambda: pv.mechanisms.audit(identity, [(0, 1)], guarantee=pv.mechanisms.Guarantee(1.0), samples=10**15),
-        "samples must be a whole number up to",
+        "samples must be an integer up to",
     ),
     "a gain that fails": (lambda: pv.leakage.g_vulnerability(joint(), failing), f"gain: .* {DIVIDED}"),
     "a gain of text": (lambda: pv.leakage.g_vulnerability(joint(), lambda g, s: "a"), "worth a finite number"),

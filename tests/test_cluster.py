@@ -306,6 +306,7 @@ def test_a_client_that_is_not_the_default_serves(client):
         CALLED.run(engine="sample", samples=1500, seed=4, on=other)
 
 
+@pytest.mark.slow
 def test_a_cluster_that_is_closed_is_told_in_our_words():
     with two_workers() as client:
         results = run_on(client, range(40), slow_square)

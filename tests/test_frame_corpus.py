@@ -57,7 +57,7 @@ def differences(entry, prior, samples, seed):
 
 @pytest.mark.parametrize("entry", ALL, ids=by_name)
 def test_the_best_tier_gives_what_pandas_gives(entry):
-    found, wrong = differences(entry, entry.prior(), samples=30, seed=1)
+    found, wrong = differences(entry, entry.prior(), samples=15, seed=1)
     assert found.tier == entry.tier, str(found)
     assert wrong == []
     assert_told_in_the_docs(entry, lifting_of(entry) if entry.on_error == "exclude" else found)
@@ -65,7 +65,7 @@ def test_the_best_tier_gives_what_pandas_gives(entry):
 
 @pytest.mark.parametrize("entry", [entry for entry in ALL if entry.program not in NEVER], ids=by_name)
 def test_edge_values_give_what_pandas_gives(entry):
-    _, wrong = differences(entry, EDGES[entry.prior](), samples=12, seed=2)
+    _, wrong = differences(entry, EDGES[entry.prior](), samples=8, seed=2)
     assert wrong == []
 
 

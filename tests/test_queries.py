@@ -160,3 +160,9 @@ def test_bad_questions_get_one_line(folder, arguments, message):
     assert code == 2
     assert message in printed
     assert printed.count("\n") == 1
+
+
+def test_a_query_is_explained(folder):
+    code, printed = run("explain", "report.sql", "--prior", "people.toml")
+    assert code == 0, printed
+    assert "query is traced" in printed

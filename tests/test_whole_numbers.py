@@ -130,7 +130,7 @@ def test_a_uniform_prior_of_all_whole_numbers_can_be_drawn_and_searched():
 
 @pytest.mark.parametrize("make", [pv.between, lambda low, high: pv.near(high, within=1)])
 def test_numbers_beyond_64_bits_are_refused_in_observations(make):
-    with pytest.raises(pv.ObservationError, match=r"64 bits, which a whole number of about 400 digits does not"):
+    with pytest.raises(pv.ObservationError, match=r"64 bits, which an integer of about 400 digits does not"):
         make(0, 10**400)
 
 

@@ -3,15 +3,17 @@
 import difflib
 import functools
 import inspect
+import math
 import sys
 import types
 import typing
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 from types import BuiltinFunctionType, FunctionType, MethodType
-from typing import Any, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -23,17 +25,52 @@ LONGEST = 60
 MOST_NAMES = 30
 """How many names a message lists."""
 LARGEST = sys.float_info.max
-"""The largest float; whole numbers in Python can be larger."""
+"""The largest float; integers in Python can be larger."""
 MOST_SAMPLES = 10**9
 """How many samples may be asked for: those of one number take eight gigabytes."""
 
-_PLAIN = {bool: "True or False", int: "a whole number", float: "a number", str: "a text"}
+
+@dataclass(frozen=True)
+class NumberRange:
+    """The range of a number that an argument may be, for annotations: `Annotated[float, Between(0, 1)]`."""
+
+    low: float
+    high: float = math.inf
+    above: bool = False
+    """Whether the number must lie above the low end."""
+    below: bool = False
+    """Whether the number must lie below the high end."""
+
+    def __contains__(self, number: Any) -> bool:
+        least = number > self.low if self.above else number >= self.low
+        return bool(least and (number < self.high if self.below else number <= self.high))
+
+    def of(self, kind: str) -> str:
+        """Return in words what an argument of a kind, such as 'a number', must be."""
+        if not (self.above or self.below or math.isinf(self.high)):
+            return f"{kind} from {self.low:g} to {self.high:g}"
+        finite = math.isinf(self.high) and self.below
+        kind = kind.replace("a ", "a finite ", 1) if finite else kind
+        least = f"{kind} above {self.low:g}" if self.above else f"{kind}, {self.low:g} or more"
+        end = "" if math.isinf(self.high) else f" and {'below' if self.below else 'at most'} {self.high:g}"
+        return least + end
+
+
+Probability = Annotated[float, NumberRange(0, 1)]
+InnerProbability = Annotated[float, NumberRange(0, 1, above=True, below=True)]
+PositiveProbability = Annotated[float, NumberRange(0, 1, above=True)]
+Positive = Annotated[float, NumberRange(0, above=True, below=True)]
+Count = Annotated[int, NumberRange(1)]
+Size = Annotated[int, NumberRange(0)]
+NotNegative = Annotated[float, NumberRange(0, below=True)]
+
+_PLAIN = {bool: "True or False", int: "an integer", float: "a number", str: "a text"}
 _GENERIC: dict[Any, str] = {Callable: "a function", Mapping: "a dict", Sequence: "a list", Iterable: "a list"}
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 def is_truth(value: Any) -> bool:
-    """Say whether a value is an answer of yes or no: True or False, or a whole number, of which zero is no."""
+    """Return whether a value is an answer of yes or no: True or False, or an integer, of which zero is no."""
     return isinstance(value, bool | int | np.bool_ | np.integer)
 
 
@@ -47,10 +84,10 @@ def shown(value: Any) -> str:
     """Return a value as a message shows it: cut short, and never an error of its own.
 
     >>> shown(10**5000)
-    'a whole number of about 5000 digits'
+    'an integer of about 5000 digits'
     """
     if isinstance(value, int) and value.bit_length() > 200:
-        return f"a whole number of about {int(value.bit_length() * 0.30103)} digits"
+        return f"an integer of about {int(value.bit_length() * 0.30103)} digits"
     text = represented(value).replace("\n", " ")
     return text if len(text) <= LONGEST else f"{text[: LONGEST - 4]} ..."
 
@@ -119,7 +156,7 @@ def plain_number(value: Any) -> Any:
 
 
 def is_number(value: Any) -> bool:
-    """Say whether a value is one real number of any kind; truth values and not-a-number are none."""
+    """Return whether a value is one real number of any kind; booleans and not-a-number are none."""
     if type(value) is float:
         return value == value
     kinds = int | float | np.integer | np.floating | Fraction | Decimal
@@ -129,7 +166,7 @@ def is_number(value: Any) -> bool:
 
 
 def is_one_of(value: Any, choices: Iterable[Any]) -> bool:
-    """Say whether a value is one of some texts and truth values; what answers `==` with something else is none."""
+    """Return whether a value is one of some texts and booleans; what answers `==` with something else is none."""
     return isinstance(value, str | bool | types.NoneType) and value in choices
 
 
@@ -166,7 +203,7 @@ def as_floats(values: Any) -> npt.NDArray[Any]:
 
 
 def is_code(value: Any) -> bool:
-    """Say whether a value is a function or a class, which stands for what it makes and is no value itself."""
+    """Return whether a value is a function or a class, which stands for what it makes and is no value itself."""
     return isinstance(value, type | FunctionType | BuiltinFunctionType | MethodType | np.ufunc)
 
 
@@ -204,7 +241,8 @@ def _name(function: Any) -> str:
 def kinds_checked(function: Function) -> Function:
     """Make a function refuse arguments that are not of the kind that its annotations say.
 
-    That holds for numbers, truth values, texts, lists, dicts and functions; which objects of Privug it takes, and where
+    That holds for numbers, with the bounds that `Annotated` gives, for booleans, strings, lists, dicts, functions and
+    `Literal`; which objects of Privug it takes, and where
     to get them, a function says itself. What a number may be beyond that is for the function too; it gets those of
     `fractions` and `decimal` as Python's own. Random numbers, which a program has while it is traced, are left to it.
     """
@@ -231,7 +269,7 @@ def kinds_checked(function: Function) -> Function:
 @functools.lru_cache(maxsize=1024)
 def _expected(function: Callable[..., Any]) -> tuple[inspect.Signature, Mapping[str, tuple[Any, ...]]]:
     """Return the signature of a function, and for each parameter that can be checked what it may be."""
-    signature, hints = inspect.signature(function), typing.get_type_hints(function)
+    signature, hints = inspect.signature(function), typing.get_type_hints(function, include_extras=True)
     single = {name for name, p in signature.parameters.items() if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)}
     alternatives = {name: _alternatives(hint) for name, hint in hints.items() if name in single}
     return signature, {name: kinds for name, kinds in alternatives.items() if all(map(_is_checkable, kinds))}
@@ -243,23 +281,36 @@ def _alternatives(hint: Any) -> tuple[Any, ...]:
 
 
 def _is_checkable(kind: Any) -> bool:
-    return kind in _PLAIN or kind is type(None) or typing.get_origin(kind) in _GENERIC
+    origin = typing.get_origin(kind)
+    return _base(kind) in _PLAIN or kind is type(None) or origin in _GENERIC or origin is Literal
+
+
+def _base(kind: Any) -> Any:
+    """Return what a bounded kind of number is a kind of."""
+    return kind.__origin__ if typing.get_origin(kind) is Annotated else kind
 
 
 def check_kind(where: str, name: str, value: Any, kinds: tuple[Any, ...]) -> None:
     """Raise unless a value is of one of the kinds, and small enough if it is a number."""
     if not any(_is_of(value, kind) for kind in kinds):
+        if any(_is_of(value, _base(kind)) for kind in kinds):
+            check_size(where, name, value)
         wanted = " or ".join(dict.fromkeys(_described(kind) for kind in kinds if kind is not type(None)))
         if all(isinstance(kind, type) and kind not in _PLAIN for kind in kinds):
             raise ArgumentError(f"{where} needs {wanted} as {name}, not {shown(value)}")
         raise ArgumentError(f"{where}: {name} must be {wanted}, not {shown(value)}")
-    if float in kinds and is_number(value):
+    if is_number(value) and any(_base(kind) is float for kind in kinds):
         check_size(where, name, value)
     if name == "samples" and value is not None and value > MOST_SAMPLES:
-        raise ArgumentError(f"{where}: samples must be a whole number up to {MOST_SAMPLES:,}, not {shown(value)}")
+        raise ArgumentError(f"{where}: samples must be an integer up to {MOST_SAMPLES:,}, not {shown(value)}")
     if name == "seed" and value is not None and value < 0:
-        raise ArgumentError(f"{where}: seed must be a whole number, 0 or more, not {shown(value)}")
-    if int in kinds and isinstance(value, int) and abs(value) >= 1 << 63 and name != "seed":
+        raise ArgumentError(f"{where}: seed must be an integer, 0 or more, not {shown(value)}")
+    if (
+        any(_base(kind) is int for kind in kinds)
+        and isinstance(value, int)
+        and abs(value) >= 1 << 63
+        and name != "seed"
+    ):
         raise ArgumentError(f"{where}: {name} is too large; it must be below 2**63")
 
 
@@ -278,6 +329,10 @@ def _is_of(value: Any, kind: Any) -> bool:
     if kind is float:
         return is_number(value)
     match typing.get_origin(kind):
+        case origin if origin is Annotated:
+            return _is_of(value, kind.__origin__) and all(value in bounds for bounds in kind.__metadata__)
+        case origin if origin is Literal:
+            return is_one_of(value, typing.get_args(kind))
         case None:
             return isinstance(value, kind)
         case origin if origin is Callable:
@@ -292,6 +347,10 @@ def _is_of(value: Any, kind: Any) -> bool:
 
 
 def _described(kind: Any) -> str:
-    if kind in _PLAIN:
-        return _PLAIN[kind]
+    if _base(kind) in _PLAIN:
+        bounds: tuple[NumberRange, ...] = getattr(kind, "__metadata__", ())
+        return bounds[0].of(_PLAIN[kind.__origin__]) if bounds else _PLAIN[kind]
+    if typing.get_origin(kind) is Literal:
+        *others, last = map(repr, typing.get_args(kind))
+        return f"{', '.join(others)} or {last}"
     return f"a {kind.__name__}" if isinstance(kind, type) else _GENERIC[typing.get_origin(kind)]

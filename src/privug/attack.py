@@ -43,21 +43,29 @@ from privug.pictures import plots
 from privug.program.lifting import Lifting
 from privug.report.draws import chain_by_chain, drawn_from, observed_values, that_input
 from privug.report.files import FORMATS, written
-from privug.report.summary import Summary, plain_values, summary_of
+from privug.report.summary import ReportSummary, plain_values, summary_of
 from privug.report.text import as_frame, as_text, attack_html, result_html
 from privug.runtime.pickling import Portable, Unchanging
 from privug.tallies import Tallied
 
 
 class Attack(Tallied, Portable):
-    """A program, what an attacker knows about its inputs, and the secret they are after.
+    """A program, what an attacker knows about its inputs, and the secret that they want to learn.
 
-    `prior` maps the program's parameters to distributions, tables or plain values. `secret` is a
-    function of the inputs, the name of an input, or a list of names. `observe` is what the attacker sees,
-    unless `run` is told otherwise. `questions` maps claims in words to predicates on the secret, for the report.
-    `assume` is a predicate on the inputs, a list of them, or a dict that maps claims in words to predicates: facts
-    that the attacker knows and that tie inputs together, such as who earns most; they are part of the prior.
-    `on_error="exclude"` leaves out, and counts, inputs on which the program raises.
+    Args:
+        program: The program whose output is released; an ordinary function, `pv.sql(...)` or `pv.External(...)`.
+        prior: Maps the program's parameters to distributions, tables or plain values.
+        secret: A function of the inputs, the name of an input, or a list of names.
+        observe: What the attacker sees of the output, unless `run` is given another observation.
+        questions: Maps claims in words to predicates on the secret, for the report.
+        assume: Facts that relate inputs and that the attacker knows, such as who earns most: a predicate on the
+            inputs, a list of predicates, or a dict from claims in words to predicates. They are part of the prior.
+        name: The title of reports; the program's name if it is empty.
+        on_error: "exclude" excludes and counts inputs on which the program raises; "raise" raises.
+
+    Raises:
+        ArgumentError: An argument is not of its kind.
+        QuestionError: The parts do not fit, such as a parameter of the program without a prior.
 
     >>> import privug as pv
     >>> attack = pv.Attack(lambda x, y: x + y, secret="x",
@@ -112,18 +120,30 @@ class Attack(Tallied, Portable):
     ) -> "Result":
         """Condition the prior on what the attacker sees.
 
-        `samples` is how many samples of the posterior are wanted; `budget` is how many draws from the
-        prior may be spent on them. The same seed gives the same result on any number of workers.
+        Args:
+            observe: The observation; None takes the attack's own, if it has one.
+            engine: The inference engine, or "auto"; "exact", "sample", "rare", "pymc" and "numpyro".
+            samples: How many samples of the posterior are wanted.
+            seed: The same seed gives the same result on any number of workers.
+            budget: How many draws from the prior may be spent on the samples.
+            precision: Samples are added until the interval of a measure extends no further than this to either side.
+            measure: The measure of `precision`, a function of the result; the attack's first question or the mutual
+                information if there is none.
+            seconds: Limits the time, also of what the result is asked for later. What was found by then is returned
+                with a remark, if it can be trusted.
+            checkpoint: The path of a file that keeps samples as they are drawn. A run that was killed, interrupted or
+                out of time continues from it, to the same result.
+            on: A client of Dask, or the address of its scheduler, on which long computations run.
 
-        With `precision`, samples are added until the interval of a measure is no wider than that to either side: of the
-        function of the result given as `measure`, or of the attack's first question, or of the mutual information.
+        Returns:
+            What the attacker believes before and after the observation.
 
-        `seconds` bounds the time: by then there is what was found so far, if that can be trusted, with a remark; else
-        `OutOfTime` is raised, which says what was tried. Whatever the result is asked for later is bounded likewise.
-
-        `checkpoint` is the path of a file that keeps samples as they are drawn: called again, a run that was killed,
-        interrupted or out of time goes on from there to the same result. A file of another question is refused.
-        `on` is a client of Dask or the address of its scheduler: what takes long is done there, with the same result.
+        Raises:
+            ImpossibleObservation: The observation has probability zero.
+            UnsuitableEngine: The engine cannot answer this question; the message names one that can.
+            TooFewSamples: Too few samples agree with the observation.
+            OutOfTime: The time ran out before anything could be trusted; the message says what was tried.
+            CheckpointError: The file belongs to another question, or is damaged.
         """
         options = checked_options(samples=samples, seed=seed, budget=budget)
         limit, width = positive("seconds", seconds, "60"), positive("precision", precision, "0.01")
@@ -156,7 +176,8 @@ class Attack(Tallied, Portable):
                 follows the program. `observe=None` and `questions=None` take away what was seen and what was asked.
 
         Returns:
-            A new attack; this one stays as it is.
+            A new attack; this one stays as it is. If no more than `observe`, `questions` or `name` changes, both share
+            what is known of their question, whatever is seen: a run of one makes the first run of the other faster.
 
         Raises:
             ArgumentError: If an argument is none of those of `Attack`, or is refused by it.
@@ -179,7 +200,7 @@ class Attack(Tallied, Portable):
         if unknown:
             raise ArgumentError(f"replace: {unknown[0]} is not an argument of Attack; give one of {', '.join(kept)}")
         made = Attack(**(kept | changes))
-        if changes.keys() <= {"observe", "questions", "name"}:
+        if changes and changes.keys() <= {"observe", "questions", "name"}:
             made.question = question  # what is known of it already is known of the new attack
         return made
 
@@ -387,13 +408,13 @@ class Result(Unchanging):
         return None if self.observation is None else self.posterior
 
     @cached_property
-    def content(self) -> Summary:
+    def content(self) -> ReportSummary:
         """What a report says about this result, apart from how it looks."""
         merged = dict.fromkeys([*self.diagnostics.merged, *self._before.diagnostics.merged])
         return summary_of(self, self._answer, list(merged))
 
     def summary(self) -> str:
-        """Say in one sentence what the attacker learns: about the question whose answer changes most, or the secret."""
+        """Return in one sentence what the attacker learns: about the question that changes most, or the secret."""
         return inert(self.content.sentences[0])
 
     @kinds_checked

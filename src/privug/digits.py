@@ -7,7 +7,7 @@ from privug.arguments import shown
 SIGNIFICANT = 3
 GROUPED = 10_000  # from here on thousands are set apart; below are years
 SMALL, LARGE = 1e-4, 1e15  # outside of these numbers are written with an exponent
-LONG = 200  # bits of whole numbers that nobody reads
+LONG = 200  # bits of integers that nobody reads
 SAME = 1e-9  # relative; numbers that differ by less from what is shown are shown in full
 
 

@@ -18,7 +18,7 @@ PrivugError
     - UnsuitableEngine       the engine asked for cannot serve this question
     - OutOfTime              the seconds given were over before there was an answer
   x ClusterError             the cluster that work was sent to cannot do it
-  x NoRepair                 no change of a release that was looked for keeps the policy
+  x NoRepair                 no change of the release satisfies the policy
 
 Warnings, which do not stop anything:
   x LiftingWarning           the traced program differed from plain calls and moved down a tier, or its outputs depend
@@ -53,7 +53,7 @@ class ArgumentError(PrivugError, ValueError):
     ...     pv.configure(workers=0)
     ... except pv.ArgumentError as error:
     ...     print(error)
-    workers must be a positive whole number below 2**63, not 0
+    workers must be a positive integer below 2**63, not 0
     """
 
 
@@ -129,7 +129,7 @@ class UnfitValue(ArgumentError, TypeError):
 
 
 def is_own(error: BaseException) -> bool:
-    """Say whether an error says that Privug cannot go on, rather than that a program failed on some input."""
+    """Return whether an error says that Privug cannot go on, rather than that a program failed on some input."""
     return isinstance(error, PrivugError) and not isinstance(error, UnfitValue)
 
 
@@ -244,7 +244,7 @@ class ClusterError(PrivugError, RuntimeError):
 
 
 class NoRepair(PrivugError):
-    """No change of a release that was looked for keeps the policy; the message says why.
+    """No change of the release, of the kinds searched, satisfies the policy; the message says why.
 
     >>> import privug as pv
     >>> attack = pv.Attack(lambda a, b: a + b, {"a": pv.Bernoulli(0.5), "b": pv.Bernoulli(0.5)}, secret="a")
@@ -252,7 +252,7 @@ class NoRepair(PrivugError):
     ...     pv.policy.enforce(attack, pv.policy.max_belief(at_most=0.4), repair="merge")
     ... except pv.policy.NoRepair as error:
     ...     print(str(error).split(":")[0])
-    no release can keep this policy
+    no release can satisfy this policy
     """
 
 

@@ -160,7 +160,7 @@ def unanswered(error: TimeIsUp) -> str | None:
 
 
 def is_time_up() -> bool:
-    """Say whether this run has had all of its time."""
+    """Return whether this run has had all of its time."""
     return any(deadline.is_over for deadline in _deadlines.get())
 
 
@@ -184,7 +184,7 @@ def interruption() -> KeyboardInterrupt:
 
 
 def taken_note(kept: str) -> str:
-    """Say why a run ends early and what was kept; from here on it may take the time to finish that."""
+    """Return why a run ends early and what was kept; from here on it may take the time to finish that."""
     deadlines, soon = _deadlines.get(), time.monotonic() + SAME_SECONDS
     first = next((place for place, deadline in enumerate(deadlines) if deadline.at <= soon), None)
     if first is None or not is_time_up():

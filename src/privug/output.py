@@ -19,6 +19,8 @@ def as_json(value: Any, indent: int | None = 2) -> str:
     '{"risk": ["inf", 0.5]}'
     """
     text = json.dumps(_plain(value), indent=indent, ensure_ascii=False)
+    if text.isprintable():
+        return text
     return "".join(c if c == "\n" or inert(c) == c else json.dumps(c)[1:-1] for c in text)
 
 

@@ -80,7 +80,7 @@ class ProgressMeter:
             return self._bar is not None
 
     def _remaining(self, now: float) -> str:
-        """Say how long the rest takes at this pace, or at most, as far as that is known."""
+        """Return how long the rest takes at this pace, or at most, as far as that is known."""
         if self._seconds is not None:
             return f"; at most about {max(1.0, self._seconds * (1 - self._done / self.total)):.0f} s more"
         rate = self._done / (now - self._started)

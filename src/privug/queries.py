@@ -16,7 +16,7 @@ from privug.errors import ArgumentError
 from privug.model.table import Row
 from privug.model.variable import RandomVariable
 from privug.policy.monitoring.monitor import Answer, Monitor
-from privug.policy.reading import function_of
+from privug.policy.policy_files import function_of
 from privug.prior.reading import read_columns
 from privug.prior.table import Records
 from privug.program.sql.query import Query, sql

@@ -153,7 +153,7 @@ def _checked(**given: Any) -> dict[str, Any]:
         number = given[name]
         is_whole = isinstance(number, int) and not isinstance(number, bool)
         if number is not None and not (is_whole and 0 < number < 1 << 63):
-            raise ArgumentError(f"{name} must be a positive whole number below 2**63, not {shown(number)}")
+            raise ArgumentError(f"{name} must be a positive integer below 2**63, not {shown(number)}")
     check_kind("limits", "progress", given["progress"], (bool, type(None)))
     if not is_one_of(given["native"], (None, True, False, "auto")):
         raise ArgumentError(f"native must be 'auto', True or False, not {shown(given['native'])}")

@@ -28,7 +28,7 @@ from privug.runtime.pickling import Portable
 
 Predicate = Callable[[Any], Any]
 
-MOST_DRAWS = 10**15  # counts are floats, which are whole numbers up to nine times that
+MOST_DRAWS = 10**15  # counts are floats, which are integers up to nine times that
 MOST_BINS = 10_000
 MOST_SHOWN = 6
 MOST_WRITTEN = 1_000
@@ -341,6 +341,6 @@ def checked_bins(bins: Any) -> Bins:
     increase = edges.ndim == 1 and len(edges) > 1 and np.all(np.isfinite(edges)) and np.all(np.diff(edges) > 0)
     if not increase or len(edges) > MOST_BINS or not math.isfinite(edges[-1] - edges[0]):
         raise ArgumentError(
-            f"tally: bins must be a positive whole number up to {MOST_BINS:,}, or as many finite edges that increase"
+            f"tally: bins must be a positive integer up to {MOST_BINS:,}, or as many finite edges that increase"
         )
     return edges

@@ -39,7 +39,7 @@ class Recorder:
     """Notes every assertion of a test run and writes the reports at its end."""
 
     def __init__(self, config: pytest.Config) -> None:
-        from privug.policy.reports import listeners
+        from privug.policy.check_reports import listeners
 
         self._config = config
         # A folder is meant from where the command was given, wherever a test may go.

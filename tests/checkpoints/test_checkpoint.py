@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 import privug as pv
 from checkpoints.long_runs import bits
 from privug.checkpoints import checkpoint
-from privug.checkpoints.checkpoint import MAGIC, Records
+from privug.checkpoints.checkpoint import MAGIC, RecordFile
 from privug.inference.case_plan import CasePlan
-from privug.studies.cells import Settings as Study
+from privug.studies.measured import StudySettings as Study
 
 
 class Colour(Enum):
@@ -160,7 +160,7 @@ def test_values_that_cannot_be_written_are_computed_again(tmp_path):
 
 
 def test_two_runs_on_one_file_are_refused(tmp_path):
-    records = Records(tmp_path / "run")
+    records = RecordFile(tmp_path / "run")
     try:
         with pytest.raises(pv.CheckpointError, match="another run"):
             run(tmp_path / "run")

@@ -16,7 +16,7 @@ from privug.cli.main import COMMANDS, main
 from privug.cli.new import KINDS
 from privug.cli.options import ENGINES
 from privug.inference import engines
-from privug.studies import cells
+from privug.studies import measured
 
 TWO = """
     import privug as pv
@@ -275,17 +275,17 @@ def test_doctor_tells_what_works_what_is_missing_and_what_fails(monkeypatch, run
     outcome = run("doctor", "--only", "exact", "--json")
     assert outcome.exit_code == 0, outcome.output
     assert json.loads(outcome.stdout)["parts"][0]["state"] == "works"
-    missing = doctor.tried(doctor.Part("numpyro", ("no_such_library",), "", "numpyro"), 10)
+    missing = doctor.tried(doctor.OptionalPart("numpyro", ("no_such_library",), "", "numpyro"), 10)
     assert (missing.state, missing.advice) == ("missing", "no no_such_library: pip install 'privug[numpyro]'")
-    assert doctor.tried(doctor.Part("no_such_trial", ("numpy",), ""), 60).state == "fails"
-    assert doctor.tried(doctor.Part("exact", ("numpy",), ""), 0.01).state == "too slow"
+    assert doctor.tried(doctor.OptionalPart("no_such_trial", ("numpy",), ""), 60).state == "fails"
+    assert doctor.tried(doctor.OptionalPart("exact", ("numpy",), ""), 0.01).state == "too slow"
     assert all(callable(getattr(trials, part.name)) for part in doctor.PARTS)
 
 
 def test_names_on_the_command_line_are_those_of_python():
     assert ENGINES == engines.NAMES
     found = set(pv.leakage.measures("joint")) | set(pv.leakage.measures("channel"))
-    assert all(cells.is_measure(name) and options.MeasureType().convert(name, None, None) == name for name in found)
+    assert all(measured.is_measure(name) and options.MeasureType().convert(name, None, None) == name for name in found)
     with pytest.raises(click.BadParameter, match="is not one of"):
         options.MeasureType().convert("mutual", None, None)
 

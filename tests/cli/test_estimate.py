@@ -1,5 +1,6 @@
 """`privug estimate`: layouts of files, what it prints, and how it refuses bad ones."""
 
+import json
 import sys
 
 import numpy as np
@@ -219,3 +220,35 @@ def test_pairs_become_a_joint(write):
     joint = read(write(as_csv(MODULO)), "csv", "s", ["o"]).joint()
     assert isinstance(joint, pv.Joint)
     assert joint.output.kind.value == "discrete"
+
+
+def test_json_lines(run, write):
+    text = "".join(json.dumps({"key": secret, "ms": output, "size": 3}) + "\n" for secret, output in rows(1, 200, 3.0))
+    path = write(text + "\n", "log.jsonl")
+    outcome = run(path, "--secret", "key", "--output", "ms")
+    assert outcome.exit_code == 0, outcome.output
+    assert "log.jsonl: 200 rows (JSON lines), secret key, output ms" in outcome.output
+    csv = "key,ms\n" + "".join(f"{secret},{output!r}\n" for secret, output in rows(1, 200, 3.0))
+    same = run(write(csv, "log.csv"), "--secret", "key", "--output", "ms")
+    assert outcome.output.splitlines()[1:] == same.output.splitlines()[1:]
+    assert read(path, "jsonl", "key", ["ms", "size"]).outputs.shape == (200, 2)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ('{"key": 1, "ms": 2}\n{"key": 1', "line 2: this is not JSON"),
+        ('{"key": 1}\n', "line 1: an object with the field 'ms' is needed"),
+        ("[1, 2]\n", "line 1: an object with the field 'key' is needed"),
+        ('{"key": 1, "ms": [2]}\n', "line 1: 'ms' must be a number, a string or a boolean"),
+        ("\n", "has no rows"),
+    ],
+)
+def test_bad_json_lines_are_refused_with_their_line(run, write, text, message):
+    outcome = run(write(text, "log.jsonl"), "--secret", "key", "--output", "ms")
+    assert outcome.exit_code == 2
+    assert message in outcome.output
+
+
+def test_json_lines_need_names(run, write):
+    assert "name the columns" in run(write('{"key": 1}\n', "log.jsonl")).output

@@ -36,3 +36,11 @@ def test_a_folder_that_cannot_be_made_is_refused_in_one_line(run, tmp_path):
     outcome = run("reproduce", "linking", "-o", tmp_path / "file" / "inner")
     assert outcome.exit_code == 2
     assert "cannot be written" in outcome.output
+
+
+def test_without_a_checkout_it_says_where_the_experiments_are(run, monkeypatch, tmp_path):
+    monkeypatch.setattr("privug.cli.reproduce.FOLDER", tmp_path / "experiments")
+    monkeypatch.setattr("privug.cli.reproduce.PACKAGE", "privug.absent")
+    outcome = run("reproduce", "--list")
+    assert outcome.exit_code == 2
+    assert "in the source of Privug, not in the installed package" in outcome.output

@@ -240,6 +240,43 @@ def test_fifty_quick_moves_end_in_one_answer(explorer):
     client.close()
 
 
+def test_one_run_is_kept_for_what_else_may_be_seen(explorer):
+    running = explorer(SURVEY, fresh=True)
+    nursery = children_of(running.process.pid)
+    client = Client(running)
+    client.wait(client.run({}))
+    wait_until(lambda: children_of(running.process.pid) - nursery)
+    kept = children_of(running.process.pid) - nursery
+    assert len(kept) == 1
+    for value in (13.0, 11.5):
+        answer = client.wait(client.run({"seen: value": value}))
+        attack = pv.Attack(
+            lambda x, y: x + y, {"x": pv.Normal(10, sd=2), "y": pv.Normal(0, sd=1)}, "x",
+            observe=pv.near(value, within=0.5),
+        )  # fmt: skip
+        share = attack.run().posterior.probability(lambda x: x > 11)
+        assert answer["answer"]["questions"][0]["after"]["value"] == share.value
+        assert all(map(is_alive, kept))
+    other = client.wait(client.run({"y: Normal sd": 2.0}))  # another question
+    assert other["answer"]["exact"]
+    wait_until(lambda: not any(map(is_alive, kept)))
+    client.close()
+    wait_until(lambda: children_of(running.process.pid) == nursery)
+
+
+def test_a_kept_run_that_dies_is_not_missed(explorer):
+    running = explorer(SURVEY, fresh=True)
+    nursery = children_of(running.process.pid)
+    client = Client(running)
+    client.wait(client.run({}))
+    wait_until(lambda: children_of(running.process.pid) - nursery)
+    for process in children_of(running.process.pid) - nursery:
+        os.kill(process, signal.SIGKILL)
+        wait_until(lambda process=process: not is_alive(process))
+    assert client.wait(client.run({"seen: value": 13.0}))["answer"]["exact"]
+    client.close()
+
+
 def test_tabs_do_not_disturb_each_other(explorer):
     running = explorer(BAD)
     one, other = Client(running), Client(running)

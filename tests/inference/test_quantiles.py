@@ -1,5 +1,6 @@
 """Quantiles of mixtures, and of densities with atoms among them."""
 
+import itertools
 import math
 
 import numpy as np
@@ -57,3 +58,20 @@ def test_many_clamped_quantiles():
     assert found + found[::-1] == pytest.approx(3, abs=1e-9)
     inside = (found > 0) & (found < 3)
     assert curve.cdf(found[inside]) == pytest.approx(np.linspace(0, 1, 1001)[inside], abs=1e-12)
+
+
+@pytest.mark.parametrize("scale", [1e-9, 1.0, 1e9])
+def test_parts_that_do_not_overlap(scale):
+    """The parts of a normal quantity that is cut at some numbers, in any order, have its quantiles."""
+    whole = Curve.normal(0.0, scale)
+    ends = np.array([-np.inf, -1.5, 0.0, 0.25, 4.0, np.inf]) * scale
+    cut = [whole.restricted(low, high) for low, high in itertools.pairwise(ends)]
+    pieces = [(share, part) for share, part in cut if part is not None][::-1]
+    curve = Curve.mixture([share for share, _ in pieces], [part for _, part in pieces])
+    levels = np.array([0.0, 1e-300, 1e-12, *LEVELS, 1.0])
+    assert curve.quantiles(levels) == pytest.approx(stats.norm.ppf(levels) * scale, rel=1e-9, abs=1e-9 * scale)
+
+
+def test_the_last_of_parts_ends_all_of_them_however_unlikely_it_is():
+    curve = Curve.mixture([1.0, 1e-20], [uniform(0, 1), uniform(5, 6)])
+    assert curve.quantiles(np.array([0.0, 0.5, 1.0])).tolist() == [0.0, 0.5, 6.0]

@@ -104,7 +104,7 @@ def test_swapped_cells():
 
 def test_bad_arguments():
     for call, words in (
-        (lambda: m.rounded(same, to=0), "to must be a number above 0"),
+        (lambda: m.rounded(same, to=0), "to must be a finite number above 0"),
         (lambda: m.clamped(same, 1, 0), "low must lie below high"),
         (lambda: m.suppressed(same, fewer_than=5, zeros=True), "shown_as=-1"),
         (lambda: m.subsample(same, rate=2), "rate must be a number from 0 to 1"),

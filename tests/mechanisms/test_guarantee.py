@@ -82,11 +82,11 @@ def test_worst_case_has_the_promised_epsilon():
 @pytest.mark.parametrize(
     ("make", "words"),
     [
-        (lambda: Guarantee(epsilon=-1), "epsilon must be a number 0 or more, not -1"),
+        (lambda: Guarantee(epsilon=-1), "epsilon must be a number, 0 or more, not -1"),
         (lambda: Guarantee(delta=2), "delta must be a number from 0 to 1, not 2"),
         (lambda: Guarantee(rho=math.nan), "rho must be"),
-        (lambda: Guarantee(epsilon=1).group(0), "size must be a whole number, 1 or more"),
-        (lambda: Guarantee(epsilon=1).repeated(1.5), "times must be a whole number"),
+        (lambda: Guarantee(epsilon=1).group(0), "size must be an integer, 1 or more"),
+        (lambda: Guarantee(epsilon=1).repeated(1.5), "times must be an integer"),
         (lambda: Guarantee(rho=1).worst_case(), "at\\(delta=1e-6\\)"),
         (lambda: Guarantee(epsilon=1).sampled(1.2), "rate must be a number from 0 to 1"),
     ],

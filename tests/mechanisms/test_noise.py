@@ -134,10 +134,10 @@ def test_failing_inputs_can_be_excluded():
 def test_programs_that_return_no_numbers():
     with pytest.raises(pv.ProgramError, match="Laplace noise is added to numbers, but the program returned 'a'"):
         m.laplace(lambda x: "a", sensitivity=1, epsilon=1)(1)
-    with pytest.raises(pv.ProgramError, match=r"whole numbers, but the program returned 0\.5"):
+    with pytest.raises(pv.ProgramError, match=r"integers, but the program returned 0\.5"):
         m.discrete_laplace(lambda x: 0.5, sensitivity=1, epsilon=1)(1)
     attack = pv.Attack(m.discrete_laplace(lambda x: x, sensitivity=1, epsilon=1), {"x": pv.Uniform(0, 1)}, "x")
-    with pytest.raises(pv.PrivugError, match="whole numbers"):
+    with pytest.raises(pv.PrivugError, match="integers"):
         attack.run(samples=100)
 
 
@@ -159,14 +159,23 @@ def test_programs_whose_output_changes_its_form():
 @pytest.mark.parametrize(
     ("make", "words"),
     [
-        (lambda: m.laplace(total, sensitivity=0, epsilon=1), "laplace: sensitivity must be a number above 0, not 0"),
-        (lambda: m.laplace(total, sensitivity=1, epsilon=math.inf), "epsilon must be finite"),
+        (
+            lambda: m.laplace(total, sensitivity=0, epsilon=1),
+            "laplace: sensitivity must be a finite number above 0, not 0",
+        ),
+        (lambda: m.laplace(total, sensitivity=1, epsilon=math.inf), "epsilon must be a finite number"),
         (lambda: m.laplace(3, sensitivity=1, epsilon=1), "laplace: program must be a function, not 3"),
         (lambda: m.gaussian(total, sensitivity=1, epsilon=1), "either epsilon= and delta=, or rho=, or sd="),
         (lambda: m.gaussian(total, sensitivity=1, rho=1, sd=1), "either epsilon="),
-        (lambda: m.gaussian(total, sensitivity=1, epsilon=1, delta=0.7), "delta must be a number from 0 to 0.5"),
-        (lambda: m.discrete_gaussian(total, sensitivity=1, sd=-1), "sd must be a number above 0"),
-        (lambda: m.discrete_laplace(total, sensitivity="1", epsilon=1), "sensitivity must be a number, not '1'"),
+        (
+            lambda: m.gaussian(total, sensitivity=1, epsilon=1, delta=0.7),
+            "delta must be a number above 0 and at most 0.5",
+        ),
+        (lambda: m.discrete_gaussian(total, sensitivity=1, sd=-1), "sd must be a finite number above 0"),
+        (
+            lambda: m.discrete_laplace(total, sensitivity="1", epsilon=1),
+            "sensitivity must be a finite number above 0, not '1'",
+        ),
         (lambda: m.together(total), "mechanisms are needed"),
     ],
 )

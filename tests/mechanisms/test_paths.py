@@ -15,8 +15,8 @@ import scipy.stats
 
 import privug as pv
 from privug.mechanisms import Guarantee, audit, from_factory
-from privug.mechanisms.auditing import Outcomes
 from privug.mechanisms.paths.comparisons import Uncomparable
+from privug.mechanisms.privacy_audit import ProgramPaths
 from privug.model.structure import flatten
 from privug.program.paths import NotFollowed
 
@@ -106,7 +106,7 @@ def outputs(length, most):
 
 def probabilities(mechanism, data):
     """Return the logarithms of the probabilities of all outputs, by the flags in them."""
-    found = Outcomes(mechanism, ([data], {})).all
+    found = ProgramPaths(mechanism, ([data], {})).all
     return {tuple(flatten(outcome.paths[0].output)[1]): outcome.log_probability for outcome in found.values()}
 
 

@@ -229,8 +229,8 @@ def test_report():
     [
         ({"neighbours": []}, "list of pairs"),
         ({"neighbours": [(1, 2, 3)]}, "list of pairs"),
-        ({"engine": "magic"}, "engine must be one of"),
-        ({"samples": 5}, "samples must be a whole number, 100 or more"),
+        ({"engine": "magic"}, "engine must be 'auto', 'exact' or 'sample'"),
+        ({"samples": 5}, "samples must be an integer, 100 or more"),
         ({"confidence": 1.0}, "confidence must be"),
     ],
 )

@@ -56,7 +56,7 @@ def test_bad_arguments():
         ({}, "exactly one of epsilon= and truth="),
         ({"epsilon": 1, "truth": 0.7}, "exactly one of"),
         ({"truth": 0.4}, "truth must be a number from 0.5 to 1"),
-        ({"epsilon": 0}, "epsilon must be a number above 0"),
+        ({"epsilon": 0}, "epsilon must be a finite number above 0"),
         ({"values": ["a"], "epsilon": 1}, "two or more different values"),
         ({"values": ["a", "a"], "epsilon": 1}, "two or more different values"),
         ({"values": "ab", "epsilon": 1}, "two or more different values"),

@@ -8,8 +8,7 @@ import pytest
 import privug as pv
 from oracles import cases
 from privug.leakage.finite import pairs_of
-from privug.policy.asking import RunOptions
-from privug.policy.classes import Views
+from privug.policy.clause_questions import RunOptions
 from privug.policy.enforcement import (
     _by_integer_programming,
     _by_neighbours,
@@ -18,6 +17,7 @@ from privug.policy.enforcement import (
     finest,
     partitions_of,
 )
+from privug.policy.output_classes import ClauseJoints
 
 POLICY = pv.policy
 
@@ -129,7 +129,7 @@ def test_a_limit_on_an_average_is_kept_by_the_finest_partition(seed):
 def test_searches_for_many_outputs_keep_the_policy_and_are_not_finer_than_the_optimum(seed):
     matrix = random_joint(400 + seed, 2, 9)
     policy = POLICY.max_belief(at_most=max(0.7, matrix.sum(axis=1).max() + 0.02))
-    views = Views.of(release(matrix), policy, RunOptions())
+    views = ClauseJoints.of(release(matrix), policy, RunOptions())
     best = fineness(views, _by_integer_programming(views).classes)
     for search in (_by_neighbours, _greedily):
         found = search(views).classes
@@ -344,5 +344,5 @@ def test_wrong_arguments_are_refused(options):
 
 def test_all_partitions_are_enumerated():
     assert [len(list(partitions_of(count))) for count in range(6)] == [1, 1, 2, 5, 15, 52]
-    views = Views.of(total(), POLICY.max_belief(at_most=0.7), RunOptions())
+    views = ClauseJoints.of(total(), POLICY.max_belief(at_most=0.7), RunOptions())
     assert finest(views).method == "optimal"

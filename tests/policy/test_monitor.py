@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 import privug as pv
-from privug.policy.monitoring.deciding import Judge
-from privug.policy.monitoring.particles import LIFELONG, Draws, share_of_error
-from privug.policy.monitoring.queries import Query
+from privug.policy.monitoring.decisions import Judge
+from privug.policy.monitoring.queries import MonitoredQuery
+from privug.policy.monitoring.sampled_decisions import LIFELONG, SamplingPlan, share_of_error
 
 CASES = {case["id"]: case for case in json.loads((Path(__file__).parents[1] / "oracles/cases.json").read_text())}
 
@@ -343,7 +343,9 @@ def test_samples_never_answer_what_the_exact_monitor_refuses():
         sampled.judge = SampledJudge(prior, "x", policy)
         for _ in range(5):
             query = random_query(rng.randrange(400), rng.randrange(1, 60), rng.randrange(2, 4))
-            allowed = exact.judge.decide(Query.of(query, ["x"]), exact.answers_known_to(""), Draws(1, 0, 0.05)).accepted
+            allowed = exact.judge.decide(
+                MonitoredQuery.of(query, ["x"]), exact.answers_known_to(""), SamplingPlan(1, 0, 0.05)
+            ).accepted
             found = sampled.ask(query, truth={"x": 123})
             assert found.verdict.worst is None or not found.verdict.worst.exact
             decisions[allowed, found.answered] += 1
@@ -404,7 +406,7 @@ def test_policies_on_average_say_nothing_of_answers():
         (birthday_this_week, [100], "must be a dict"),
         (birthday_this_week, {"bday": 3, "name": "Ann"}, "names 'name'"),
         (birthday_this_week, {"bday": 400}, "impossible under the prior"),
-        (birthday_this_week, {"bday": 3.5}, "whole number"),
+        (birthday_this_week, {"bday": 3.5}, "integer"),
         (birthday_this_week, {"bday": "soon"}, "a number"),
     ],
 )

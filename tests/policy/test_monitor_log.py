@@ -260,7 +260,7 @@ def test_an_audit_takes_every_decision_again(tmp_path):
 def test_a_decision_that_should_not_have_been_taken_shows_in_an_audit(tmp_path, monkeypatch):
     path = tmp_path / "monitor.log"
     with monkeypatch.context() as patched:
-        patched.setattr("privug.policy.monitoring.deciding.Decision.accepted", True)
+        patched.setattr("privug.policy.monitoring.decisions.Decision.accepted", True)
         asked(path).close()
     lines = path.read_text().splitlines()
     assert '"kind": "answered"' in lines[4]

@@ -5,7 +5,7 @@ import linecache
 import pytest
 
 import privug as pv
-from privug.policy.reading import function_of
+from privug.policy.policy_files import function_of
 
 
 def of_secret(text):

@@ -319,3 +319,36 @@ ONE_AFTER_THE_OTHER = {
 @pytest.mark.parametrize("name", ONE_AFTER_THE_OTHER)
 def test_rows_that_polars_leaves_in_any_order_are_not_taken_one_after_the_other(name):
     assert "polars leaves" in str(attacked(ONE_AFTER_THE_OTHER[name], "polars", COUNTED, 2).lifting)
+
+
+FEW = {"g": ["a", "b", None], "x": [1, 2]}
+ON_THE_CORE = {
+    "over inside a group": lambda df: df.group_by("g").agg(n=(-pl.col("x").sum().over("g")).sum()).sort("g"),
+    "joined with its groups": lambda df: df.join(df.group_by("g").agg(n=pl.len()), on="g", how="left")["n"].sum(),
+    "joined with itself": lambda df: df.join(df.select("g", z="x"), on="g")["z"].sum(),
+    "joined by two keys": lambda df: df.join(df.group_by("g", "x").agg(n=pl.len()), on=["g", "x"], how="semi").height,
+}
+
+
+@pytest.mark.parametrize("name", ON_THE_CORE)
+def test_joins_and_windows_of_random_frames_of_polars(name):
+    assert is_traced_as_it_is(ON_THE_CORE[name], "polars", FEW)
+
+
+OF_PANDAS = {
+    "sorted with missing values": lambda df: (
+        df.assign(x=df.x.where(df.x > 1)).sort_values("x", kind="stable").g.tolist()
+    ),
+    "downwards": lambda df: df.x.where(df.x > 1).sort_values(ascending=False).fillna(0).tolist(),
+    "bands of some rows": lambda df: pd.cut(df.x, [0, 1, 3])[df.g == "a"].value_counts(sort=False).max(),
+    "divided by zero": lambda df: ((df.x - 1) / 0).count(),
+    "swapped": lambda df: df.x.rsub(3).sum(),
+    "the most frequent": lambda df: df.g.value_counts().idxmax(),
+    "the least frequent": lambda df: df.g.value_counts().idxmin(),
+    "the most frequent of some": lambda df: df[(df.x > 1) | (df.g == "a")].g.value_counts().get("a", 0),
+}
+
+
+@pytest.mark.parametrize("name", OF_PANDAS)
+def test_orders_and_bands_of_frames_of_pandas(name):
+    assert is_traced_as_it_is(OF_PANDAS[name], "pandas", {"g": ["a", "b"], "x": [1, 2]}, rows=3)

@@ -367,3 +367,59 @@ def test_names_are_as_they_are_written(text, monkeypatch):
     people = pv.Records(2, pv.Row(Zip=pv.Choice(["A", "B"])))
     assert difference_on_every_table(query, {"people": people}, monkeypatch) is None
     assert next(iter(query([{"Zip": "A"}])[0])) == "Zip"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SELECT COUNT(*) FROM people p ANTI JOIN districts region ON p.zip = region.zip",
+        "SELECT COUNT(*) FROM people p SEMI JOIN districts zip ON p.zip = zip.zip",
+        "SELECT COUNT(*) FROM people WHERE STARTS_WITH(zip, 'A')",
+        "SELECT QUANTILE_CONT(age, 0.25) FROM people",
+        "SELECT region, COUNT(*) AS n FROM people p JOIN (SELECT zip, region FROM districts) d USING (zip) GROUP BY 1",
+    ],
+)
+def test_more_queries_give_what_the_engine_gives_on_every_table(text, monkeypatch):
+    query = pv.sql(text)
+    assert difference_on_every_table(query, table_of(query), monkeypatch) is None
+
+
+def test_a_relation_over_a_frame_has_the_name_of_its_variable():
+    people = pl.DataFrame({"zip": ["A", "A", "B"]})  # noqa: F841, a relation finds it by its name
+    relation = duckdb.sql("SELECT zip, COUNT(*) AS n FROM people GROUP BY zip").filter("n > 1")
+    query = pv.sql(relation)
+    assert query.tables == ("people",)
+    assert query([{"zip": "B"}, {"zip": "B"}, {"zip": "A"}]) == [{"zip": "B", "n": 2}]
+
+
+def test_a_column_of_several_types_is_refused():
+    row = pv.Row(x=pv.Choice([1, "a"]))
+    attack = pv.Attack(pv.sql("SELECT COUNT(*) FROM t WHERE x = 1"), {"t": pv.Records(2, row)}, lambda t: t[0].x)
+    with pytest.raises(pv.PriorError, match="'x' holds values of several types"):
+        attack.run(pv.equals(1), samples=100)
+
+
+def expressions_of_ibis(ibis):
+    """Return expressions as analysts write them, by their names."""
+    people = ibis.table({"zip": "string", "age": "int64", "ill": "boolean", "pay": "int64"}, name="people")
+    districts = ibis.table({"zip": "string", "region": "string", "weight": "int64"}, name="districts")
+    _ = ibis._
+    return {
+        "a count": people.filter(_.ill).count(),
+        "groups": people.group_by("zip").aggregate(n=_.count(), mean=_.age.mean()),
+        "having": people.group_by("zip").having(_.count() > 1).aggregate(n=_.count(where=_.ill)),
+        "suppressed": people.group_by("zip").agg(n=_.count()).mutate(n=ibis.cases((_.n >= 2, _.n))),
+        "a median": people.age.median(),
+        "a join": people.join(districts, "zip").group_by("region").agg(n=_.count()),
+        "a window": people.mutate(m=_.age - _.age.mean().over(group_by="zip")).select("zip", "m"),
+        "ranks": people.mutate(r=ibis.rank().over(order_by=ibis.desc("age"))).select("age", "r"),
+        "the largest": people.zip.topk(2),
+        "bands": people.mutate(b=_.age.bucket([0, 30, 60])).group_by("b").agg(n=_.count()),
+    }
+
+
+def test_expressions_of_ibis_give_what_the_engine_gives_on_every_table(monkeypatch):
+    ibis = pytest.importorskip("ibis", reason="ibis is not installed; pv.sql takes its expressions by their SQL")
+    for name, expression in expressions_of_ibis(ibis).items():
+        query = pv.sql(expression)
+        assert difference_on_every_table(query, table_of(query), monkeypatch) is None, name

@@ -8,7 +8,7 @@ import scipy.stats
 
 import privug as pv
 from privug import reidentification as reid
-from privug.reidentification import crowd
+from privug.reidentification import match_counts
 from privug.reidentification.questions import DrawnRows, IndependentRows, KnownRows
 
 ZIPS = [f"{2000 + k}" for k in range(200)]
@@ -236,7 +236,7 @@ def test_transforms_agree_with_listing_all_combinations(rows, monkeypatch):
     columns = ["zip", "job", "age"]
     answers = []
     for most in (0, math.inf):  # combinations up to which all are listed
-        monkeypatch.setattr(crowd, "MOST_AT_ONCE", most)
+        monkeypatch.setattr(match_counts, "MOST_AT_ONCE", most)
         people = IndependentRows(uneven(rows), 0)
         estimates = [people.unique(columns), people.linked(columns), people.disclosed(columns, "ill")]
         answers.append([estimate.value for estimate in (*estimates, people.guessed(columns, "ill"))])

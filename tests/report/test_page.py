@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import privug as pv
-from privug.report.page import what_to_try
+from privug.report.page import measured_roundings, page, what_to_try
 
 pytest.importorskip("jinja2")
 VOID = {"meta", "br", "img", "link", "input", "hr"}
@@ -272,3 +272,32 @@ def test_no_text_does_anything_in_a_picture():
     assert [tag for tag, _ in page.elements if tag in ("script", "svg")] == ["svg"]
     assert "\x1b" not in text
     assert "b" * 500 not in text
+
+
+def test_roundings_are_measured_on_what_is_known():
+    """The sum of two fair dice of four faces has a standard deviation of 1.58."""
+    dice = pv.Attack(lambda x, y: x + y, {"x": pv.DiscreteUniform(1, 4), "y": pv.DiscreteUniform(1, 4)}, "x")
+    measured = dict(measured_roundings(dice.run().joint))
+    assert sorted(measured) == [2.0, 3.0]
+    rounded = dice.replace(program=lambda x, y: round((x + y) / 2) * 2)
+    truth = pv.leakage.mutual_information(rounded.run().joint)
+    assert measured[2.0].value == pytest.approx(truth.value, abs=1e-12)
+    assert measured[2.0].exact
+
+
+def test_the_page_says_what_rounding_leaves_and_which_numbers_are_to_be_chosen():
+    dice = pv.Attack(lambda x, y: x + y, {"x": pv.DiscreteUniform(1, 4), "y": pv.DiscreteUniform(1, 4)}, "x")
+    text = page([dice.run()])
+    assert "An output tells 0.656 bit about the secret on average; rounded, " in text
+    assert "bit to multiples of 2" in text
+    assert "The step to= is yours to choose." in text
+    assert "pv.mechanisms.rounded(attack.question.program, to=3)" in text
+
+
+def test_beliefs_about_different_secrets_are_not_compared():
+    prior = {"x": pv.DiscreteUniform(0, 3), "y": pv.DiscreteUniform(0, 3)}
+    one, other = (pv.Attack(lambda x, y: x + y, prior, secret, name=f"about {secret}") for secret in ("x", "y"))
+    different = page([one.run(pv.equals(3)), other.run(pv.equals(3))])
+    assert "The secrets differ (x and y), so the numbers are not compared." in different
+    assert "What each attacker believes" not in different
+    assert "What each attacker believes" in page([one.run(pv.equals(3)), one.run(pv.equals(4))])

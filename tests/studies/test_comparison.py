@@ -5,8 +5,8 @@ import json
 import pytest
 
 import privug as pv
-from privug.studies.cells import Refusal
 from privug.studies.comparison import compare
+from privug.studies.measured import NoNumber
 
 ATTACKERS = {
     "knows nothing": {"bits": pv.Array(pv.Bernoulli(0.5), 3)},
@@ -43,7 +43,7 @@ def test_an_observation_for_each_program():
 def test_one_observation_for_all_and_what_is_impossible_is_told_in_its_cell():
     found = matrix(observe=pv.equals(3))
     impossible = found["knows nothing", "nothing", "mutual_information"]
-    assert isinstance(impossible, Refusal)
+    assert isinstance(impossible, NoNumber)
     assert "agrees" in impossible.reason
     assert float(found["knows nothing", "count", "kl_divergence"]) == pytest.approx(1.0, abs=1e-12)
     assert "none (1)" in str(found)
@@ -57,7 +57,7 @@ def test_a_measure_that_fails_in_one_cell_only():
         return pv.leakage.bayes_vulnerability(result.joint)
 
     found = matrix(measures={"right guess": right_guess})
-    assert found["knows the rate", "majority", "right guess"] == Refusal(
+    assert found["knows the rate", "majority", "right guess"] == NoNumber(
         "the majority is not to be measured", pv.InferenceError
     )
     assert float(found["knows the rate", "nothing", "right guess"]) == pytest.approx(0.9, abs=1e-12)
@@ -72,7 +72,7 @@ def test_an_interrupted_comparison_keeps_what_it_has():
     with pv.limited(workers=1):
         found = matrix(measures={"risk": stops})
     assert float(found["knows nothing", "count", "risk"]) == pytest.approx(0.25, abs=1e-12)
-    assert found["knows the rate", "count", "risk"] == Refusal("interrupted before this cell")
+    assert found["knows the rate", "count", "risk"] == NoNumber("interrupted before this cell")
 
 
 def test_the_matrix_as_plain_values():

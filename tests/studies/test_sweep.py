@@ -8,7 +8,7 @@ import pytest
 
 import privug as pv
 from privug import mechanisms
-from privug.studies.cells import Refusal
+from privug.studies.measured import NoNumber
 from privug.studies.sweep import sweep
 
 
@@ -85,7 +85,7 @@ def test_a_point_that_is_refused_does_not_lose_the_others():
 
     found = sweep(fragile, scale=[1.0, -1.0, 2.0])
     first, wrong, last = found["mutual_information"]
-    assert isinstance(wrong, Refusal)
+    assert isinstance(wrong, NoNumber)
     assert "scale must be a positive number" in wrong.reason
     assert first.value > last.value > 0
     assert "none (1)" in str(found)

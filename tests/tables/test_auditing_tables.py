@@ -243,13 +243,13 @@ def test_decimals_add_up():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"prior": "flat"}, "prior must be one of uniform, poisson, multinomial or None"),
-        ({"repair": "all"}, "repair must be one of cells, sum or None"),
+        ({"prior": "flat"}, "prior must be 'uniform', 'poisson' or 'multinomial'"),
+        ({"repair": "all"}, "repair must be 'cells' or 'sum'"),
         ({"against": ["nobody"]}, "against must be some of outsider, contributor"),
         ({"against": []}, "against must be some of"),
-        ({"max_belief": 0}, "max_belief must be a probability"),
+        ({"max_belief": 0}, "max_belief must be a number above 0 and at most 1"),
         ({"max_belief": 0.5, "prior": None}, "max_belief needs a prior"),
-        ({"width": -1}, "width must be a number, 0 or more"),
+        ({"width": -1}, "width must be a finite number, 0 or more"),
         ({"rate": 0}, "rate must be a positive number"),
         ({"rate": {"west": 3}}, "rate: there is no cell 'west'"),
         ({"rate": {3: 3}}, "names cells by their labels"),

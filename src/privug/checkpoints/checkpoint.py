@@ -34,7 +34,7 @@ _HEAD = struct.Struct("<4s16sQQQ16s")  # sign, key of the tasks, how many, which
 _SIGN, _CHECK = b"\nPV\x01", 8
 
 
-class Place(NamedTuple):
+class RecordKey(NamedTuple):
     """What a record is about: which tasks, how many these are, and which one of them."""
 
     key: bytes
@@ -42,14 +42,14 @@ class Place(NamedTuple):
     number: int
 
 
-class Records:
+class RecordFile:
     """The records of a file, which is locked against other runs."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
         busy = "is being written by another run; give each run its own file"
         self._file = AppendOnlyFile(path, lambda said: CheckpointError(f"checkpoint: {path} {said}"), busy)
-        self.found: dict[Place, tuple[int, int, bytes]] = {}
+        self.found: dict[RecordKey, tuple[int, int, bytes]] = {}
         try:
             self._file.end = self._scanned(self._file.end)
         except BaseException:
@@ -75,7 +75,7 @@ class Records:
                 raise self.damaged(at)
             if at + whole + length > size:
                 break
-            self.found[Place(key, total, number)] = at + whole, length, digest
+            self.found[RecordKey(key, total, number)] = at + whole, length, digest
             at += whole + length
         return at
 
@@ -86,7 +86,7 @@ class Records:
             f"checkpoint: {self.path} is damaged at byte {at:,}{reason}; remove it, or give another path, to begin anew"
         )
 
-    def content(self, place: Place) -> bytes:
+    def content(self, place: RecordKey) -> bytes:
         """Return what was written of a task."""
         at, length, digest = self.found[place]
         content = self._file.read(at, length)
@@ -94,7 +94,7 @@ class Records:
             raise self.damaged(at)
         return content
 
-    def append(self, records: Sequence[tuple[Place, bytes]]) -> None:
+    def append(self, records: Sequence[tuple[RecordKey, bytes]]) -> None:
         """Write records; if that fails, or is interrupted, the file ends where it did."""
         content = bytearray() if self._file.end else bytearray(MAGIC)
         places = {}
@@ -118,7 +118,7 @@ def _digest(content: bytes, size: int) -> bytes:
 
 SECONDS_BETWEEN = 1.0  # writes
 MOST_UNWRITTEN = 1 << 24  # bytes
-_QUESTION = Place(bytes(16), 0, 0)
+_QUESTION = RecordKey(bytes(16), 0, 0)
 
 Task = TypeVar("Task")
 Result = TypeVar("Result")
@@ -143,8 +143,8 @@ class Checkpoint:
     def section(self, *names: Any) -> Iterator[None]:
         """Keep the results of what is run in the `with` block, which these names tell from the rest of the run."""
         told = fingerprint(names)
-        records = Records(self.path)
-        section = _Section(records, self._vocabulary, told, self._remark)
+        records = RecordFile(self.path)
+        section = _RunSection(records, self._vocabulary, told, self._remark)
         try:
             self._check_question(records)
             with journal.keeping(section):
@@ -160,7 +160,7 @@ class Checkpoint:
             warnings.warn(remark, CheckpointWarning, stacklevel=2)
         self.remarks[remark] = None
 
-    def _check_question(self, records: Records) -> None:
+    def _check_question(self, records: RecordFile) -> None:
         if _QUESTION not in records.found:
             if records.found:
                 raise records.damaged(0, "it does not say to which question it belongs")
@@ -187,13 +187,13 @@ def section_of(checkpoint: Checkpoint | None, *names: Any) -> AbstractContextMan
     return nullcontext() if checkpoint is None else checkpoint.section(*names)
 
 
-class _Section:
+class _RunSection:
     """The journal of one part of a run."""
 
-    def __init__(self, records: Records, vocabulary: Vocabulary, name: str, remark: Callable[..., None]) -> None:
+    def __init__(self, records: RecordFile, vocabulary: Vocabulary, name: str, remark: Callable[..., None]) -> None:
         self._records, self._vocabulary, self._name, self._remark = records, vocabulary, name, remark
         self._times: Counter[str] = Counter()
-        self._unwritten: list[tuple[Place, bytes]] = []
+        self._unwritten: list[tuple[RecordKey, bytes]] = []
         self._size = 0
         self._latest = time.monotonic()
         self._ended = False
@@ -205,7 +205,7 @@ class _Section:
         told = f"{self._name} {name} {self._times[name]}"
         self._times[name] += 1
         key = hashlib.blake2b(told.encode("utf-8", "surrogatepass"), digest_size=16).digest()
-        places = [Place(key, len(tasks), number) for number in range(len(tasks))]
+        places = [RecordKey(key, len(tasks), number) for number in range(len(tasks))]
         missing = [task for task, place in zip(tasks, places, strict=True) if place not in self._records.found]
         computed = compute(missing) if missing else iter(())
         for place in places:
@@ -216,14 +216,14 @@ class _Section:
                 self._add(place, result)
                 yield result
 
-    def _kept(self, place: Place) -> Any:
+    def _kept(self, place: RecordKey) -> Any:
         content = self._records.content(place)
         try:
             return self._vocabulary.decoded(content)
         except Damaged as error:
             raise self._records.damaged(self._records.found[place][0], str(error)) from None
 
-    def _add(self, place: Place, result: Any) -> None:
+    def _add(self, place: RecordKey, result: Any) -> None:
         if self._ended:
             return
         try:
@@ -283,7 +283,7 @@ def _told(part: Any) -> Any:
 
 
 def _difference(name: str, known: Parts, wanted: Parts) -> str:
-    """Say how a part differs, if it does."""
+    """Return how a part differs, if it does."""
     if name not in known or name not in wanted:
         return f"{name} is only {'here' if name in wanted else 'in the file'}"
     before, here = known[name], wanted[name]

@@ -38,7 +38,7 @@ from privug.model.table import Row, Table, row_maker
 from privug.program.reachable import reached
 
 DEEPEST = 60  # values inside of values
-LONGEST_NUMBER = 1 << 16  # bytes of a whole number
+LONGEST_NUMBER = 1 << 16  # bytes of an integer
 LONGEST_PART = 1 << 10  # bytes of a numerator or denominator
 MOST_KINDS = 255
 FEW = 32  # numbers
@@ -55,7 +55,7 @@ class Damaged(Exception):
 
 
 @dataclass(frozen=True)
-class Kind:
+class StoredKind:
     """How values of one type are written: as other values, of which they can be made again."""
 
     name: str
@@ -78,15 +78,17 @@ def _fraction(parts: Any) -> Fraction:
 
 
 PLAIN_KINDS = (
-    Kind("date", date, date.toordinal, date.fromordinal),
-    Kind("datetime", datetime, _naive, lambda x: datetime.fromisoformat(x[0]).replace(fold=x[1])),
-    Kind("time", time, _naive, lambda x: time.fromisoformat(x[0]).replace(fold=x[1])),
-    Kind("timedelta", timedelta, lambda span: (span.days, span.seconds, span.microseconds), lambda x: timedelta(*x)),
-    Kind("Decimal", Decimal, str, Decimal),
-    Kind("Fraction", Fraction, lambda ratio: (ratio.numerator, ratio.denominator), _fraction),
-    Kind("frozenset", frozenset, list, frozenset),
-    Kind("set", set, list, set),
-    Kind("dict", dict, lambda held: tuple(held.items()), dict),
+    StoredKind("date", date, date.toordinal, date.fromordinal),
+    StoredKind("datetime", datetime, _naive, lambda x: datetime.fromisoformat(x[0]).replace(fold=x[1])),
+    StoredKind("time", time, _naive, lambda x: time.fromisoformat(x[0]).replace(fold=x[1])),
+    StoredKind(
+        "timedelta", timedelta, lambda span: (span.days, span.seconds, span.microseconds), lambda x: timedelta(*x)
+    ),
+    StoredKind("Decimal", Decimal, str, Decimal),
+    StoredKind("Fraction", Fraction, lambda ratio: (ratio.numerator, ratio.denominator), _fraction),
+    StoredKind("frozenset", frozenset, list, frozenset),
+    StoredKind("set", set, list, set),
+    StoredKind("dict", dict, lambda held: tuple(held.items()), dict),
 )
 
 
@@ -94,9 +96,9 @@ PLAIN_KINDS = (
 class Vocabulary:
     """The kinds of values that can be written."""
 
-    kinds: Sequence[Kind] = PLAIN_KINDS
-    _by_type: dict[type, Kind] = field(default_factory=dict, init=False, repr=False)
-    _by_name: dict[str, Kind] = field(default_factory=dict, init=False, repr=False)
+    kinds: Sequence[StoredKind] = PLAIN_KINDS
+    _by_type: dict[type, StoredKind] = field(default_factory=dict, init=False, repr=False)
+    _by_name: dict[str, StoredKind] = field(default_factory=dict, init=False, repr=False)
 
     def __post_init__(self) -> None:
         for kind in self.kinds:
@@ -110,7 +112,7 @@ class Vocabulary:
 
     def decoded(self, content: bytes) -> Any:
         """Return the value that was encoded, or raise `Damaged`."""
-        reader = _Reader(content)
+        reader = _ByteReader(content)
         try:
             (value,) = self._read(1, reader, DEEPEST)
         except Damaged:
@@ -121,7 +123,7 @@ class Vocabulary:
             raise Damaged("there is more than one value")
         return value
 
-    def _kind(self, of: type) -> Kind | None:
+    def _kind(self, of: type) -> StoredKind | None:
         if of not in self._by_type:
             found = next((self._by_type[base] for base in of.__mro__[1:] if base in self._by_type), None)
             if found is None or found in PLAIN_KINDS:  # a subclass of a plain kind may hold more than that
@@ -180,7 +182,7 @@ class Vocabulary:
         parts.append(_short(array.dtype.str))
         parts.append(array.tobytes("F" if fortran else "C"))
 
-    def _read(self, count: int, reader: "_Reader", depth: int) -> list[Any]:
+    def _read(self, count: int, reader: "_ByteReader", depth: int) -> list[Any]:
         if depth == 0:
             raise Damaged("values are nested too deeply")
         kinds = reader.byte()
@@ -198,7 +200,7 @@ class Vocabulary:
                 values[place] = value
         return values.tolist()
 
-    def _read_kind(self, count: int, reader: "_Reader", depth: int) -> list[Any]:
+    def _read_kind(self, count: int, reader: "_ByteReader", depth: int) -> list[Any]:
         name = reader.short()
         if name in _READERS:
             return _READERS[name](count, reader)
@@ -215,7 +217,7 @@ class Vocabulary:
         put_together = self._by_name[name].put_together
         return [put_together(part) for part in self._read(count, reader, depth)]
 
-    def _read_array(self, reader: "_Reader", depth: int) -> Any:
+    def _read_array(self, reader: "_ByteReader", depth: int) -> Any:
         fortran, dimensions = reader.byte(), reader.byte()
         shape = [int(length) for length in np.frombuffer(reader.take(8 * dimensions), _COUNT)]
         dtype, size = reader.short(), int(np.prod(shape, dtype=object))
@@ -233,7 +235,7 @@ class Vocabulary:
         return np.frombuffer(content, kind).reshape(shape, order=order).copy(order=order)
 
 
-class _Reader:
+class _ByteReader:
     """Bytes that are taken one after the other, never more than there are."""
 
     def __init__(self, content: bytes) -> None:
@@ -266,7 +268,7 @@ class _Reader:
 
 
 def _packed(letter: str, numbers: Sequence[int]) -> bytes:
-    """Return whole numbers side by side: much quicker than by an array where they are few, as they mostly are."""
+    """Return integers side by side: much quicker than by an array where they are few, as they mostly are."""
     if len(numbers) < FEW:
         return struct.pack(f"<{len(numbers)}{letter}", *numbers)
     return np.array(numbers, {"q": "<i8", "Q": "<u8"}[letter]).tobytes()
@@ -290,7 +292,7 @@ def _pieces(values: Sequence[bytes]) -> Iterator[bytes]:
     yield b"".join(values)
 
 
-def _read_pieces(count: int, reader: _Reader) -> list[bytes]:
+def _read_pieces(count: int, reader: _ByteReader) -> list[bytes]:
     lengths = reader.counts(count)
     content = bytes(reader.take(sum(lengths)))
     return [content[begin:end] for begin, end in pairwise(accumulate(lengths, initial=0))]
@@ -303,27 +305,27 @@ def _integers(values: Sequence[int]) -> Iterator[bytes]:
         yield b"\1"
         pieces = [value.to_bytes(value.bit_length() // 8 + 1, "little", signed=True) for value in values]
         if max(map(len, pieces)) > LONGEST_NUMBER:
-            raise NotStorable("whole numbers that long") from None
+            raise NotStorable("integers that long") from None
         yield from _pieces(pieces)
     else:
         yield b"\0" + narrow
 
 
-def _read_integers(count: int, reader: _Reader) -> list[int]:
+def _read_integers(count: int, reader: _ByteReader) -> list[int]:
     if reader.byte() == 0:
         return _numbers("<i8")(count, reader)
     return [int.from_bytes(piece, "little", signed=True) for piece in _read_pieces(count, reader)]
 
 
-def _numbers(dtype: str) -> Callable[[int, _Reader], list[Any]]:
+def _numbers(dtype: str) -> Callable[[int, _ByteReader], list[Any]]:
     kind = np.dtype(dtype)
     return lambda count, reader: np.frombuffer(reader.take(kind.itemsize * count), kind).tolist()
 
 
-def _truths(count: int, reader: _Reader) -> list[bool]:
+def _truths(count: int, reader: _ByteReader) -> list[bool]:
     content = bytes(reader.take(count))
     if content.strip(b"\0\1"):
-        raise Damaged("a truth value is neither")
+        raise Damaged("a boolean is neither")
     return [byte == 1 for byte in content]
 
 
@@ -336,7 +338,7 @@ _WRITERS: dict[type, tuple[str, Callable[[Sequence[Any]], Iterator[bytes]]]] = {
     str: ("str", _texts),
     bytes: ("bytes", _pieces),
 }
-_READERS: dict[str, Callable[[int, _Reader], list[Any]]] = {
+_READERS: dict[str, Callable[[int, _ByteReader], list[Any]]] = {
     "none": lambda count, reader: [None for _ in reader.take(count)],
     "bool": _truths,
     "int": _read_integers,
@@ -359,12 +361,12 @@ def vocabulary_for(*holders: Any, results: Sequence[type] = ()) -> Vocabulary:
     containers = {_name(kind): kind for kind in (*_CONTAINERS, *own)}
     kinds = [
         *PLAIN_KINDS,
-        Kind("type", type, lambda kind: _known(kind, containers), lambda name: containers[name]),
-        Kind("Row", Row, lambda row: (row.keys(), tuple(row)), _row),
-        Kind("Table", Table, list, Table),
-        Kind("Structure", Structure, lambda one: (one.container, one.keys, one.children), _structure),
-        Kind("Batch", Batch, lambda one: (one.structure, one.columns, one.samples, one.each_once), _batch),
-        Kind("Kept", Kept, _fields_of(Kept), _kept),
+        StoredKind("type", type, lambda kind: _known(kind, containers), lambda name: containers[name]),
+        StoredKind("Row", Row, lambda row: (row.keys(), tuple(row)), _row),
+        StoredKind("Table", Table, list, Table),
+        StoredKind("Structure", Structure, lambda one: (one.container, one.keys, one.children), _structure),
+        StoredKind("Batch", Batch, lambda one: (one.structure, one.columns, one.samples, one.each_once), _batch),
+        StoredKind("Kept", Kept, _fields_of(Kept), _kept),
         *(_of_dataclass(kind) for kind in (Column, PopulationOutcome, Draws, Particles, Estimate, *results)),
     ]
     return Vocabulary([*kinds, *filter(None, map(_users, own))])
@@ -389,18 +391,20 @@ def _known(kind: type, containers: Mapping[str, type]) -> str:
     return _name(kind)
 
 
-def _users(kind: type) -> Kind | None:
+def _users(kind: type) -> StoredKind | None:
     """Return how values of a class of the user's are written, without running any of its code to make them again."""
     name = f"user's {_name(kind)}"
     if not name.isascii() or len(name) > 255:
         return None
     if issubclass(kind, Enum):
-        return Kind(name, kind, lambda member: member.name, lambda text: kind._member_map_[text])
+        return StoredKind(name, kind, lambda member: member.name, lambda text: kind._member_map_[text])
     if issubclass(kind, tuple) and hasattr(kind, "_fields"):
-        return Kind(name, kind, tuple, partial(_named_tuple, kind))
+        return StoredKind(name, kind, tuple, partial(_named_tuple, kind))
     if dataclasses.is_dataclass(kind):
         fields = [one.name for one in dataclasses.fields(kind)]
-        return Kind(name, kind, lambda one: tuple(getattr(one, field) for field in fields), partial(_record, kind))
+        return StoredKind(
+            name, kind, lambda one: tuple(getattr(one, field) for field in fields), partial(_record, kind)
+        )
     return None
 
 
@@ -450,12 +454,12 @@ def _kept(parts: Any) -> Kept:
     return kept
 
 
-def _of_dataclass(kind: type) -> Kind:
+def _of_dataclass(kind: type) -> StoredKind:
     def made(parts: Any) -> Any:
         _check(kind, parts)
         return kind(*parts)
 
-    return Kind(kind.__name__ if kind.__module__.startswith("privug.inference") else _name(kind), kind,
+    return StoredKind(kind.__name__ if kind.__module__.startswith("privug.inference") else _name(kind), kind,
                 _fields_of(kind), made)  # fmt: skip
 
 

@@ -48,10 +48,10 @@ def fingerprint(value: Any) -> str:
     >>> fingerprint(lambda x: x + 1) == fingerprint(lambda x: x + 2)
     False
     """
-    return hashlib.sha256(_Walk().told(value).encode("utf-8", "surrogatepass")).hexdigest()
+    return hashlib.sha256(_FingerprintWalk().told(value).encode("utf-8", "surrogatepass")).hexdigest()
 
 
-class _Walk:
+class _FingerprintWalk:
     """A walk through a value; what was met before is told by its number, so that no walk goes in circles."""
 
     def __init__(self) -> None:

@@ -10,7 +10,7 @@ import click
 
 import privug as pv
 from privug.cli import options, writing
-from privug.cli.finding import Target, attacks_in
+from privug.cli.finding import FileTarget, attacks_in
 from privug.cli.loading import loaded
 from privug.cli.refusal import Refusal, reported
 from privug.cli.terminal import doing
@@ -28,7 +28,7 @@ from privug.cli.values import observation
 @options.outputs(*writing.REPORTS)
 @options.as_json
 def analyze(
-    target: Target,
+    target: FileTarget,
     names: tuple[str, ...],
     observe: str | None,
     outputs: tuple[Path, ...],

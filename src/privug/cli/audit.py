@@ -11,7 +11,7 @@ import click
 
 import privug as pv
 from privug.cli import options, writing
-from privug.cli.finding import Target, chosen, found_in
+from privug.cli.finding import FileTarget, chosen, found_in
 from privug.cli.loading import loaded
 from privug.cli.refusal import UNDECIDED, Refusal, reported
 from privug.cli.sweep import named_function
@@ -39,7 +39,7 @@ PAIRS = "neighbours"
 @options.outputs(*FORMATS)
 @options.as_json
 def audit(
-    target: Target,
+    target: FileTarget,
     names: tuple[str, ...],
     neighbours: str,
     pairs: tuple[tuple[str, str], ...],
@@ -90,7 +90,7 @@ def _exit_code(audit: pv.mechanisms.Audit) -> int:
     return UNDECIDED if open_ones else 0
 
 
-def _mechanisms(target: Target, module: ModuleType, names: Sequence[str]) -> dict[str, Callable[..., Any]]:
+def _mechanisms(target: FileTarget, module: ModuleType, names: Sequence[str]) -> dict[str, Callable[..., Any]]:
     """Return the mechanisms of a file; any function will do if it is named."""
     found: dict[str, Callable[..., Any]] = dict(found_in(module, pv.mechanisms.Mechanism))
     wanted = (*target.names, *names)

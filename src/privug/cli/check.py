@@ -14,7 +14,7 @@ import click
 
 import privug as pv
 from privug.cli import options
-from privug.cli.finding import Target
+from privug.cli.finding import FileTarget
 from privug.cli.loading import loaded
 from privug.cli.refusal import Refusal, reported
 from privug.cli.terminal import doing
@@ -41,7 +41,7 @@ SPEAKING_OF_VALUES = (pv.ProgramError, pv.InferenceError, pv.ObservationError)
 @click.option("--seconds", type=click.FloatRange(0, min_open=True), default=None, help="Most time for each run.")
 @options.as_json
 def check(
-    target: Target,
+    target: FileTarget,
     policies: Path | None,
     layout: str,
     outputs: tuple[Path, ...],
@@ -72,7 +72,7 @@ def check(
     click.get_current_context().exit(report.exit_code)
 
 
-def _checks(target: Target, policies: Path | None) -> list[pv.policy.Check]:
+def _checks(target: FileTarget, policies: Path | None) -> list[pv.policy.Check]:
     """Return the checks of a file and of the policies beside it."""
     file = target.file
     module = loaded(file)
@@ -94,7 +94,7 @@ def _is_meant(check: pv.policy.Check, names: Sequence[str]) -> bool:
     return any(name in (check.name, check.attack_name, check.policy_name) for name in names)
 
 
-def _none_meant(target: Target, found: Sequence[pv.policy.Check]) -> NoReturn:
+def _none_meant(target: FileTarget, found: Sequence[pv.policy.Check]) -> NoReturn:
     known = ", ".join(check.name for check in found)
     raise Refusal(f"{target.file} has no check, attack or policy {target.names[0]!r}; there is {known}")
 

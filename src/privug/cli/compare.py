@@ -7,7 +7,7 @@ import click
 
 import privug as pv
 from privug.cli import options
-from privug.cli.finding import Target, attacks_in
+from privug.cli.finding import FileTarget, attacks_in
 from privug.cli.loading import loaded
 from privug.cli.refusal import reported
 from privug.cli.sweep import FORMATS, shown
@@ -28,7 +28,7 @@ from privug.cli.values import observation
 @options.outputs(*FORMATS)
 @options.as_json
 def compare(
-    target: Target,
+    target: FileTarget,
     names: tuple[str, ...],
     measures: tuple[str, ...],
     observe: str | None,

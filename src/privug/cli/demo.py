@@ -1,5 +1,8 @@
 """`privug demo`: the running example for two attackers, side by side."""
 
+import gc
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +34,7 @@ def demo(code: bool, outputs: tuple[Path, ...], as_json: bool, **settings: Any) 
     if code:
         click.echo(SOURCE.read_text(encoding="utf-8"))
         return
-    with doing("analysing the running example"), reported():
+    with doing("analysing the running example"), reported(), _keeping_everything():
         from privug.cli import running_example
 
         found = {"lot": running_example.lot, "bit": running_example.bit}
@@ -40,3 +43,15 @@ def demo(code: bool, outputs: tuple[Path, ...], as_json: bool, **settings: Any) 
         printed = formats[".json"]() if as_json else pv.side_by_side(TITLE, list(results.values()))
         writing.write(outputs, formats)
     click.echo(printed)
+
+
+@contextmanager
+def _keeping_everything() -> Iterator[None]:
+    """Do without the collector of reference cycles: the example is small, and nearly all that it makes is needed."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()

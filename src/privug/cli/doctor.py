@@ -20,7 +20,7 @@ BROKEN = 1
 
 
 @dataclass(frozen=True)
-class Part:
+class OptionalPart:
     """Something that Privug can use: the libraries it is made of, what it serves, and the extra that installs it."""
 
     name: str
@@ -30,22 +30,22 @@ class Part:
 
 
 PARTS = (
-    Part("exact", ("numpy", "scipy"), "exact inference"),
-    Part("native", ("numba",), "compiled programs", "native"),
-    Part("pandas", ("pandas",), "programs on pandas frames", "frames"),
-    Part("polars", ("polars",), "programs on polars frames", "frames"),
-    Part("sql", ("sqlglot", "duckdb", "polars"), "SQL queries", "sql"),
-    Part("parquet", ("pyarrow",), "Parquet files", "parquet"),
-    Part("plot", ("matplotlib",), "pictures", "plot"),
-    Part("pymc", ("pymc", "arviz"), "engine 'pymc'", "pymc"),
-    Part("numpyro", ("numpyro", "jax", "arviz"), "engine 'numpyro'", "numpyro"),
-    Part("opendp", ("opendp",), "mechanisms of OpenDP", "opendp"),
-    Part("dask", ("distributed",), "clusters", "dask"),
+    OptionalPart("exact", ("numpy", "scipy"), "exact inference"),
+    OptionalPart("native", ("numba",), "compiled programs", "native"),
+    OptionalPart("pandas", ("pandas",), "programs on pandas frames", "frames"),
+    OptionalPart("polars", ("polars",), "programs on polars frames", "frames"),
+    OptionalPart("sql", ("sqlglot", "duckdb", "polars"), "SQL queries", "sql"),
+    OptionalPart("parquet", ("pyarrow",), "Parquet files", "parquet"),
+    OptionalPart("plot", ("matplotlib",), "pictures", "plot"),
+    OptionalPart("pymc", ("pymc", "arviz"), "engine 'pymc'", "pymc"),
+    OptionalPart("numpyro", ("numpyro", "jax", "arviz"), "engine 'numpyro'", "numpyro"),
+    OptionalPart("opendp", ("opendp",), "mechanisms of OpenDP", "opendp"),
+    OptionalPart("dask", ("distributed",), "clusters", "dask"),
 )
 
 
 @dataclass(frozen=True)
-class Found:
+class PartStatus:
     """What came of trying a part."""
 
     name: str
@@ -62,7 +62,7 @@ class Found:
 @click.option("--timeout", type=click.FloatRange(0, min_open=True), default=60.0, show_default=True, help="Seconds.")
 @options.as_json
 def doctor(only: tuple[str, ...], timeout: float, as_json: bool) -> None:
-    """Say what is installed, and whether it works: each part is really used, in a process of its own.
+    """Report what is installed, and whether it works: each part is used, in a process of its own.
 
     \b
     Examples:
@@ -91,26 +91,26 @@ def doctor(only: tuple[str, ...], timeout: float, as_json: bool) -> None:
         click.get_current_context().exit(BROKEN)
 
 
-def _line(one: Found) -> str:
+def _line(one: PartStatus) -> str:
     colour = {"works": "green", "missing": None}.get(one.state, "red")
     versions = ", ".join(f"{name} {version}" for name, version in one.versions.items())
     told = "; ".join(part for part in (versions, one.advice) if part)
     return f"  {click.style(f'{one.state:<8}', fg=colour)}  {one.name:<8}  {one.serves} ({told})"
 
 
-def _tried(parts: list[Part], timeout: float) -> Iterator[Found]:
+def _tried(parts: list[OptionalPart], timeout: float) -> Iterator[PartStatus]:
     for part in parts:
         with doing(f"trying {part.name}"):
             yield tried(part, timeout)
 
 
-def tried(part: Part, timeout: float) -> Found:
+def tried(part: OptionalPart, timeout: float) -> PartStatus:
     """Try a part in a process of its own."""
     versions = {library: _version(library) for library in part.libraries if util.find_spec(library) is not None}
     missing = [library for library in part.libraries if library not in versions]
     if missing:
         advice = f"no {' and '.join(missing)}: pip install 'privug[{part.extra}]'"
-        return Found(part.name, "missing", part.serves, versions, 0.0, advice)
+        return PartStatus(part.name, "missing", part.serves, versions, 0.0, advice)
     started = time.monotonic()
     try:
         outcome = subprocess.run(
@@ -122,12 +122,12 @@ def tried(part: Part, timeout: float) -> Found:
         )
     except subprocess.TimeoutExpired:
         advice = f"not ready after {timeout:g} s: try --timeout {4 * timeout:g}"
-        return Found(part.name, "too slow", part.serves, versions, timeout, advice)
+        return PartStatus(part.name, "too slow", part.serves, versions, timeout, advice)
     seconds = round(time.monotonic() - started, 1)
     if outcome.returncode == 0:
-        return Found(part.name, "works", part.serves, versions, seconds)
+        return PartStatus(part.name, "works", part.serves, versions, seconds)
     last = (outcome.stderr.strip().splitlines() or [f"it ended with {outcome.returncode}"])[-1]
-    return Found(part.name, "fails", part.serves, versions, seconds, str(pv.PrivugError(last[:200])))
+    return PartStatus(part.name, "fails", part.serves, versions, seconds, str(pv.PrivugError(last[:200])))
 
 
 def _version(library: str) -> str:

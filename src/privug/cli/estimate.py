@@ -25,7 +25,7 @@ MANY_ROWS = 1_000_000
 
 @click.command()
 @click.argument("file", type=options.existing)
-@click.option("--secret", help="The column with the secret (CSV, Parquet).")
+@click.option("--secret", help="The column with the secret (CSV, JSON lines, Parquet).")
 @click.option("--output", "outputs", multiple=True, help="A column that the attacker sees; may be given several times.")
 @click.option("--labels", multiple=True, help="A column of numbers that are names only; may be given several times.")
 @click.option("--format", "layout", type=click.Choice(LAYOUTS), default="auto", show_default=True, help="Its layout.")
@@ -58,8 +58,9 @@ def estimate(
 ) -> None:
     """Measure the leakage in a FILE of recorded secrets and outputs.
 
-    FILE is a CSV file with a header, a Parquet file, observations as leakiEst takes them, "(secret, output)" in every
-    line, or examples as F-BLEAU takes them: no header, first the secret and then the numbers of the output.
+    FILE is a CSV file with a header, JSON lines (an object in each line; .jsonl or .ndjson), a Parquet file,
+    observations as leakiEst takes them, "(secret, output)" in every line, or examples as F-BLEAU takes them: no header,
+    first the secret and then the numbers of the output.
 
     \b
     Examples:
@@ -75,13 +76,13 @@ def estimate(
         told = f"{file}: {len(train.secrets):,} rows may take minutes; --rows 100000 takes so many of them at random"
         click.echo(told, err=True)
     with doing(f"measuring {len(train.secrets):,} rows"), reported():
-        found = _Found(train, judge, method, seed)
+        found = _EstimatedLeak(train, judge, method, seed)
     formats: dict[str, Callable[[], str]] = {".json": lambda: to_json(found.plain()), ".txt": found.text}
     click.echo(formats[".json" if as_json else ".txt"]())
     writing.write(reports, formats)
 
 
-class _Found:
+class _EstimatedLeak:
     """What recorded pairs say about a leak."""
 
     def __init__(self, train: Observations, judge: Observations | None, method: str, seed: int) -> None:

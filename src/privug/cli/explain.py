@@ -4,7 +4,7 @@ import click
 
 import privug as pv
 from privug.cli import options
-from privug.cli.finding import Target, attacks_in
+from privug.cli.finding import FileTarget, attacks_in
 from privug.cli.loading import loaded
 from privug.cli.refusal import reported
 from privug.cli.terminal import doing
@@ -14,9 +14,10 @@ from privug.output import as_json as to_json
 @click.command()
 @options.target
 @options.attacks
+@options.of_queries
 @options.as_json
-def explain(target: Target, names: tuple[str, ...], as_json: bool) -> None:
-    """Show line by line how the programs of a Python FILE are lifted to distributions.
+def explain(target: FileTarget, names: tuple[str, ...], as_json: bool) -> None:
+    """Show line by line how the programs of a Python FILE, or the query of a file of SQL, are lifted to distributions.
 
     Beside each line stands what it computes with random values; an arrow marks the line at which tracing stopped.
 
@@ -24,6 +25,7 @@ def explain(target: Target, names: tuple[str, ...], as_json: bool) -> None:
     Examples:
       privug explain survey.py
       privug explain survey.py::alice --json
+      privug explain report.sql --prior people.toml
     """
     with doing(f"lifting the programs of {target.file}"):
         module = loaded(target.file)

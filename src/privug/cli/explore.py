@@ -10,7 +10,7 @@ import click
 
 import privug as pv
 from privug.cli import options
-from privug.cli.finding import Target
+from privug.cli.finding import FileTarget
 from privug.cli.loading import loaded
 from privug.cli.refusal import reported
 
@@ -29,7 +29,7 @@ from privug.cli.refusal import reported
     "--seconds", type=click.FloatRange(0, min_open=True), default=60.0, show_default=True, help="Most time for a run."
 )
 def explore(
-    target: Target, names: tuple[str, ...], port: int, token: str, no_browser: bool, as_json: bool, **settings: Any
+    target: FileTarget, names: tuple[str, ...], port: int, token: str, no_browser: bool, as_json: bool, **settings: Any
 ) -> None:
     """Open a page on which the numbers in the attacks of a Python FILE can be moved.
 

@@ -1,8 +1,9 @@
-"""Observed pairs of secret and output from files: CSV, Parquet, and the layouts of leakiEst and F-BLEAU."""
+"""Observed pairs of secret and output from files: CSV, JSON lines, Parquet, and the layouts of leakiEst and F-BLEAU."""
 
 from __future__ import annotations  # what they name is imported when it is needed
 
-from collections.abc import Sequence
+import json
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,8 @@ import privug as pv
 
 Values = list[Any] | npt.NDArray[Any]
 
-LAYOUTS = ("auto", "csv", "leakiest", "fbleau", "parquet")
+LAYOUTS = ("auto", "csv", "jsonl", "leakiest", "fbleau", "parquet")
+JSON_LINES = (".jsonl", ".ndjson")
 
 
 @dataclass(frozen=True)
@@ -47,7 +49,7 @@ class Observations:
 def read(
     path: Path, layout: str = "auto", secret: str | None = None, outputs: Sequence[str] = (), labels: Sequence[str] = ()
 ) -> Observations:
-    """Read the pairs of a file; `secret`, `outputs` and `labels` name columns of a CSV or Parquet file."""
+    """Read the pairs of a file; `secret`, `outputs` and `labels` name columns, or fields of JSON lines."""
     named = secret is not None or bool(outputs or labels)
     if layout in ("leakiest", "fbleau") and named:
         raise _no_names(path, layout)
@@ -56,22 +58,60 @@ def read(
         raise pv.ArgumentError(f"--labels {unused[0]}: this column is neither the secret nor an output")
     if wanted is None and secret is not None:
         raise _unnamed(path)
+    if layout == "jsonl" or (layout == "auto" and path.suffix.lower() in JSON_LINES):
+        if wanted is None:
+            raise _unnamed(path)
+        return _of_rows(path, _json_columns(path, wanted, labels), "JSON lines", *wanted)
     columns = pv.read_columns(path, wanted, labels=labels, layout=layout)
     if columns.layout in ("csv", "parquet"):
-        if wanted is None or secret is None:
+        if wanted is None:
             raise _unnamed(path)
-        if not len(columns[secret]):
-            raise pv.ArgumentError(f"{path} has no rows below its header")
-        seen = ", ".join(map(_shown, outputs))
-        told = f"{len(columns[secret]):,} rows ({columns.layout}), secret {_shown(secret)}, output {seen}"
-        together = _together([columns[name] for name in outputs])
-        return Observations(columns[secret], together, f"{_shown(path.name)}: {told}")
+        return _of_rows(path, columns, columns.layout, *wanted)
     if named:
         raise _no_names(path, columns.layout)
     first, *rest = columns.values()
     places = ("the first", "the second") if columns.layout == "leakiest" else ("the first column", "the rest")
     told = f"{len(first):,} pairs ({columns.layout}), secret {places[0]}, output {places[1]}"
     return Observations(first, _together(rest), f"{_shown(path.name)}: {told}")
+
+
+def _of_rows(path: Path, columns: Mapping[str, Any], layout: str, secret: str, *outputs: str) -> Observations:
+    if not len(columns[secret]):
+        raise pv.ArgumentError(f"{path} has no rows" + ("" if layout == "JSON lines" else " below its header"))
+    seen = ", ".join(map(_shown, outputs))
+    told = f"{len(columns[secret]):,} rows ({layout}), secret {_shown(secret)}, output {seen}"
+    together = _together([columns[name] for name in outputs])
+    return Observations(columns[secret], together, f"{_shown(path.name)}: {told}")
+
+
+def _json_columns(path: Path, names: Sequence[str], labels: Sequence[str]) -> dict[str, Values]:
+    """Return fields of objects, one in each line; numbers as arrays, unless they are labels."""
+    rows = []
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise pv.ArgumentError(f"{path} cannot be read: {error}") from None
+    for number, line in enumerate(lines, 1):
+        if line.strip():
+            rows.append(_json_fields(path, number, line, names))
+    columns: dict[str, Values] = {}
+    for name, values in zip(names, zip(*rows, strict=True) if rows else [()] * len(names), strict=True):
+        numeric = all(isinstance(value, int | float) and not isinstance(value, bool) for value in values)
+        columns[name] = np.array(values) if numeric and name not in labels else list(values)
+    return columns
+
+
+def _json_fields(path: Path, number: int, line: str, names: Sequence[str]) -> list[Any]:
+    try:
+        row = json.loads(line)
+    except ValueError as error:
+        raise pv.ArgumentError(f"{path}, line {number}: this is not JSON ({error})") from None
+    for name in names:
+        if not isinstance(row, dict) or name not in row:
+            raise pv.ArgumentError(f"{path}, line {number}: an object with the field {_shown(name)!r} is needed")
+        if not isinstance(row[name], str | int | float | bool):
+            raise pv.ArgumentError(f"{path}, line {number}: {_shown(name)!r} must be a number, a string or a boolean")
+    return [row[name] for name in names]
 
 
 def _shown(name: str) -> str:

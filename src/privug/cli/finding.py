@@ -17,7 +17,7 @@ MOST_IN_LIST = 10_000  # a longer list is data
 Kind = TypeVar("Kind")
 
 
-class Target(NamedTuple):
+class FileTarget(NamedTuple):
     """A file, and the names after its `::`, if there are any."""
 
     file: Path
@@ -29,12 +29,12 @@ class TargetType(click.ParamType):  # type: ignore[type-arg]  # generic from cli
 
     name = "file"
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Target:
-        if isinstance(value, Target):
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> FileTarget:
+        if isinstance(value, FileTarget):
             return value
         path, _, name = str(value).partition("::")
         file = click.Path(exists=True, dir_okay=False, path_type=Path).convert(path, param, ctx)
-        return Target(Path(file), (name,) if name else ())
+        return FileTarget(Path(file), (name,) if name else ())
 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
         return [CompletionItem(incomplete, type="file")]

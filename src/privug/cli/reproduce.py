@@ -13,7 +13,7 @@ from privug.cli.refusal import Refusal
 from privug.output import as_json as to_json
 
 PACKAGE = "privug.experiments"
-BESIDE = Path(pv.__file__).parents[2] / "experiments"
+FOLDER = Path(pv.__file__).parents[2] / "experiments"
 
 
 @click.command()
@@ -32,8 +32,8 @@ BESIDE = Path(pv.__file__).parents[2] / "experiments"
 def reproduce(names: tuple[str, ...], folder: Path, listed: bool, as_json: bool) -> None:
     """Reproduce the paper's tables and figures: all of them, or those named.
 
-    Each shows Privug's value, the exact one and the paper's side by side. The folder gets NAME.json and figures for
-    each, and index.html for all.
+    The experiments are part of the source, so run this in a checkout. Each shows Privug's value, the exact one and the
+    paper's side by side. The folder gets NAME.json and figures for each, and index.html for all.
 
     \b
     Examples:
@@ -63,11 +63,14 @@ def reproduce(names: tuple[str, ...], folder: Path, listed: bool, as_json: bool)
 
 
 def experiments(module: str) -> ModuleType:
-    """Return a module of the experiments, which lie inside an installed package and beside the source in a checkout."""
-    if PACKAGE not in sys.modules and util.find_spec(PACKAGE) is None:
-        spec = util.spec_from_file_location(PACKAGE, BESIDE / "__init__.py", submodule_search_locations=[str(BESIDE)])
-        if spec is None or spec.loader is None or not BESIDE.is_dir():
-            raise Refusal("reproduce: the experiments are not installed; install Privug from a wheel or a checkout")
+    """Return a module of the experiments, which lie beside the source in a checkout and are not part of the package."""
+    if PACKAGE not in sys.modules:
+        spec = util.spec_from_file_location(PACKAGE, FOLDER / "__init__.py", submodule_search_locations=[str(FOLDER)])
+        if spec is None or spec.loader is None or not FOLDER.is_dir():
+            raise Refusal(
+                "reproduce: the experiments are in the source of Privug, not in the installed package; in a checkout "
+                "of it run: make reproduce"
+            )
         package = util.module_from_spec(spec)
         sys.modules[PACKAGE] = package
         spec.loader.exec_module(package)

@@ -12,7 +12,7 @@ import click
 
 import privug as pv
 from privug.cli import options, writing
-from privug.cli.finding import Target
+from privug.cli.finding import FileTarget
 from privug.cli.loading import loaded
 from privug.cli.refusal import Refusal, exit_code, reported
 from privug.cli.terminal import doing
@@ -39,7 +39,7 @@ FORMATS = (*writing.REPORTS, *PICTURES)
 @options.outputs(*FORMATS)
 @options.as_json
 def sweep(
-    target: Target,
+    target: FileTarget,
     over: tuple[str, ...],
     function: str | None,
     measures: tuple[str, ...],
@@ -87,7 +87,7 @@ def named_function(file: Path, module: ModuleType, name: str) -> Callable[..., A
     return found  # type: ignore[no-any-return]
 
 
-def _function(target: Target, module: ModuleType, name: str | None, parameters: Collection[str]) -> Any:
+def _function(target: FileTarget, module: ModuleType, name: str | None, parameters: Collection[str]) -> Any:
     """Return the function that makes the attack: the one named, or the only one of these parameters."""
     names = [*target.names, *([] if name is None else [name])]
     if names:
@@ -105,7 +105,7 @@ def _is_own(module: ModuleType, value: Any) -> bool:
 
 
 def _takes(function: FunctionType, names: set[str]) -> bool:
-    """Say whether a function can be called with these parameters, and no others."""
+    """Return whether a function can be called with these parameters, and no others."""
     try:
         inspect.signature(function).bind(**dict.fromkeys(names))
     except TypeError:

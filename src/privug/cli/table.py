@@ -52,8 +52,8 @@ def table(
     parts: tuple[str, ...],
     outputs: tuple[Path, ...],
     as_json: bool,
-    prior: str,
-    repair: str,
+    prior: Any,
+    repair: Any,
     primary: tuple[str, ...],
     rate: float | None,
     width: float | None,
@@ -61,7 +61,7 @@ def table(
     p_percent: float | None,
     **reading: Any,
 ) -> None:
-    """Say what can be found out about the suppressed or rounded cells of published tables.
+    """Report what can be found out about the suppressed or rounded cells of published tables.
 
     Each FILE is a CSV file with one table as it is published: labels first, then a column for each category, totals
     included; or a row for each cell, with a last column of counts. Several tables are about the same people, and are

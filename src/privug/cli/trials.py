@@ -103,7 +103,7 @@ def opendp() -> None:
     dp = import_module("opendp.prelude")
     dp.enable_features("contrib")
     if not isinstance(dp.m.make_laplace(dp.atom_domain(T=int), dp.absolute_distance(T=int), 1.0)(3), int):
-        raise TypeError("noise on a whole number is no whole number")
+        raise TypeError("noise on an integer is no integer")
 
 
 if __name__ == "__main__":

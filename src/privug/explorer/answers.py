@@ -21,9 +21,9 @@ from privug.inference.belief import Belief
 from privug.leakage.information import mutual_information
 from privug.mechanisms.mechanism import Mechanism
 from privug.model.node import Array, Kind
-from privug.policy.checks import Check
+from privug.policy.declared_checks import Check
 from privug.policy.verdict import Verdict
-from privug.report.shapes import Side, cells_of, is_truth, shape_of, shown_range
+from privug.report.shapes import JointSide, cells_of, is_truth, shape_of, shown_range
 from privug.report.summary import claims_of, comparisons, parts_of, sentences_of, shown_text
 from privug.report.text import measure_title
 from privug.studies.sweep import expected_error
@@ -164,7 +164,7 @@ def leakage(result: Result) -> Plain:
     return {**found, "joint": joint}
 
 
-def _side(side: Side, belief: Belief) -> Plain:
+def _side(side: JointSide, belief: Belief) -> Plain:
     """Return the cells of one side: their labels, and what each holds, a value or a range."""
     if not side.numeric:
         labels = [inert(str(one)) for one in side.values]

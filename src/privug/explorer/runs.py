@@ -29,7 +29,7 @@ from privug.runtime.tasks import may_fork
 
 Request = Mapping[str, Any]
 LENGTH = struct.Struct("!I")
-THREADED = ("jax", "torch")
+THREADED = ("duckdb", "jax", "torch")
 """Libraries whose threads do not survive a fork, once they have been used."""
 
 

@@ -11,7 +11,7 @@ from privug.arguments import check_kind, shown
 from privug.attack import Attack
 from privug.errors import ArgumentError, PrivugError, QuestionError
 from privug.explorer.parameters import Parameter, Position, Variations, declared_by
-from privug.policy.checks import Check, checks_of
+from privug.policy.declared_checks import Check, checks_of
 
 Names = Mapping[str, Any]
 MOST_IN_LIST = 1_000  # a longer list is data

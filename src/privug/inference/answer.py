@@ -356,11 +356,11 @@ def _apart_in_means(side: Belief, known: Belief) -> float:
     low, *middles, high = there[order][np.minimum(places, len(order) - 1)]
     unit = float(high - low) or 1.0
     sides = ((here, _weights(side)), (there, _weights(known)))
-    apart = [
-        float(np.subtract(*(weights @ scipy.special.ndtr((values - middle) / unit) for values, weights in sides)))
-        for middle in (low, *middles, high)
-    ]
-    return max(map(abs, apart))
+    apart = []
+    for middle in (low, *middles, high):
+        here, there = ((weights * scipy.special.ndtr((values - middle) / unit)).sum() for values, weights in sides)
+        apart.append(abs(float(here - there)))
+    return max(apart)
 
 
 def _check_information(joint: Joint) -> None:

@@ -153,7 +153,7 @@ class ConditionedCase:
         bad = np.zeros(len(kept), bool)
         for position, array in enumerate(arrays[: len(self.judged)]):
             if array.dtype.kind == "f":
-                bad |= np.isnan(array.reshape(len(array), -1)).any(axis=1) & kept
+                bad |= np.isnan(array).any(axis=tuple(range(1, array.ndim))) & kept
             elif array.dtype == object:
                 bad |= np.fromiter((isinstance(x, float) and x != x for x in array), bool, len(array)) & kept
             if bad.any() and not exclude:

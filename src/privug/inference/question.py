@@ -2,6 +2,8 @@
 
 import functools
 import inspect
+import itertools
+import math
 import operator
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -16,19 +18,19 @@ from privug.arguments import shown
 from privug.errors import ObservationError, QuestionError
 from privug.estimate import Estimate
 from privug.inference.graph.affine import affine_roots
-from privug.inference.graph.sizing import OfAnotherForm, at_sizes
+from privug.inference.graph.sizing import OfAnotherForm, at_sizes, depends_on_size
 from privug.model.framed import rows_of
 from privug.model.graph import is_made_alike, substitute
 from privug.model.node import Array, ConstantValue, Kind, Node, ancestors
-from privug.model.operations import Index, constant
+from privug.model.operations import constant
 from privug.model.plan import Plan
 from privug.model.plated_tables import PlatedTable, RaggedTable
 from privug.model.structure import flatten, random_leaves, spelled_out
-from privug.model.variable import RandomVariable
+from privug.model.variable import RandomVariable, as_node
 from privug.observation.likelihood import Likelihood
 from privug.observation.observations import Observation, all_of, looked_at, told_by
 from privug.prior.choice import Constant
-from privug.prior.conditional import check_prior
+from privug.prior.conditional import check_prior, finite_support
 from privug.prior.family import Draw, Family, possible_values
 from privug.prior.table import Records, as_input, drawn_anew
 from privug.program import lifting
@@ -42,6 +44,7 @@ from privug.runtime.pickling import Shared
 Sizes = tuple[int, ...]
 Found = TypeVar("Found")
 
+MOST_COMPARED = 40  # sizes of tables whose rows are not alike, at each of which the secret is looked at
 FEWEST_TRACED = 3  # sizes of tables at which a program is traced, before other sizes follow from all of them together
 LABELS = {"secret": "the secret", "assume": "what is assumed"}
 
@@ -136,10 +139,29 @@ class Question(Shared):
             self._found[what] = found
         return found
 
-    def secret_at(self, sizes: Sizes) -> Any:
-        """Return the secret for given sizes of the tables of random size, without a look at the program."""
-        inputs = self._inputs(dict(zip(self.random_tables, sizes, strict=True)), Records.plated)
-        return self._function_of_inputs(self.secret, inputs, "secret")
+    @cached_property
+    def secret_depends_on_size(self) -> bool:
+        """Whether the secret may be another quantity for other sizes of the tables; the program is not looked at."""
+        largest = {
+            name: max(1, int(drawn.max())) for name, drawn in zip(self.random_tables, self.drawn_sizes, strict=True)
+        }
+        inputs = self._inputs_of_all_sizes(largest)
+        if inputs is None:
+            return self._differs(list(map(finite_support, self.size_nodes)))
+        secret = self._function_of_inputs(self.secret, inputs, "secret", self._looked_at(largest))
+        return depends_on_size(secret, self.size_nodes)
+
+    def _differs(self, supports: Sequence[Sequence[int] | None]) -> bool:
+        """Say whether the secret differs between any of few sizes; of many it is not known."""
+        listed = [support for support in supports if support is not None]
+        if len(listed) < len(supports) or math.prod(map(len, listed)) > MOST_COMPARED:
+            return True
+        found = []
+        for sizes in itertools.product(*listed):
+            inputs = self._inputs(dict(zip(self.random_tables, sizes, strict=True)), Records.plated)
+            structure, leaves = flatten(self._function_of_inputs(self.secret, inputs, "secret"))
+            found.append((structure, [leaf.node if isinstance(leaf, RandomVariable) else leaf for leaf in leaves]))
+        return any(one != found[0] for one in found)
 
     def case(self, sizes: Sizes = (), samples: int = 0) -> Case:
         """Return the model for given sizes of the tables of random size.
@@ -220,6 +242,9 @@ class Question(Shared):
 
         Which rows there are beyond those sizes is not looked at. Samples of all sizes are then evaluated together.
         """
+        return None if self.facts else self._for_all_sizes(largest)  # samples are looked at by size, given facts
+
+    def _for_all_sizes(self, largest: Sizes) -> Case | None:
         with critical_section():
             if largest not in self._of_all_sizes:
                 by_name = dict(zip(self.random_tables, largest, strict=True))
@@ -245,34 +270,39 @@ class Question(Shared):
     def _is_given(self, largest: Sizes, sizes: Sizes, traced: Case) -> bool | None:
         """Say whether the model of all sizes is at some sizes what was traced; None if it has another form there."""
         found = self._at(sizes, largest)
-        parts = [[one.inputs, one.secret, one.output] for one in (found, traced) if one is not None]
+        parts = [[one.inputs, one.secret, one.output, one.facts] for one in (found, traced) if one is not None]
         return is_made_alike(*parts) if len(parts) == 2 else None
 
     def _at(self, sizes: Sizes, largest: Sizes) -> Case | None:
         """Return the model of all sizes up to the largest at some sizes; None if it has another form there."""
-        case = self.case_of_all_sizes(largest)
+        case = self._for_all_sizes(largest)
         if case is None:
             return None
         try:
             by_name = dict(zip(self.random_tables, sizes, strict=True))
-            inputs, (secret, output) = at_sizes(case.inputs, by_name, (case.secret, case.output))
+            inputs, (secret, output, facts) = at_sizes(case.inputs, by_name, (case.secret, case.output, case.facts))
         except OfAnotherForm:
             return None
-        return Case(inputs, secret, output, case.lifting)
+        open_facts = [RandomVariable(as_node(fact)) for fact in facts if fact is not True]
+        return Case(inputs, secret, output, case.lifting, tuple(open_facts))
 
     def _build_for_all_sizes(self, largest: Mapping[str, int]) -> Case | None:
-        if self.facts or any(limit < 1 for limit in largest.values()):
-            return None
-        typical = dict(zip(self.random_tables, self.typical_sizes, strict=True))
-        ragged = {name: self.prior[name].ragged(largest[name], max(1, typical[name])) for name in largest}
-        if any(table is None for table in ragged.values()):
-            return None
-        inputs = self._inputs({}, lambda records, _: records.plated() if records.is_fixed else records)
-        inputs |= {name: as_input(self.prior[name], table) for name, table in ragged.items() if table is not None}
-        case = self._traced(inputs, self._looked_at(largest))
+        inputs = self._inputs_of_all_sizes(largest)
+        case = None if inputs is None else self._traced(inputs, self._looked_at(largest))
         held = [] if case is None else [leaf.node for leaf in random_leaves((case.secret, case.output))]
         kept_whole = any(node.operation.by_rows for node in held)
         return None if kept_whole or any(node.operation.opaque for node in ancestors(held)) else case
+
+    def _inputs_of_all_sizes(self, largest: Mapping[str, int]) -> dict[str, Any] | None:
+        """Return the inputs with tables of random size; None where no rows are alike, or no row is there."""
+        typical = dict(zip(self.random_tables, self.typical_sizes, strict=True))
+        inputs = self._inputs({}, lambda records, _: records.plated() if records.is_fixed else records)
+        for name, most in largest.items():
+            table = self.prior[name].ragged(most, max(1, typical[name])) if most else None
+            if table is None:
+                return None
+            inputs[name] = as_input(self.prior[name], table)
+        return inputs
 
     def _looked_at(self, largest: Mapping[str, int]) -> dict[Node, Array]:
         """Return the sizes at which the program is compared with plain calls: none and the largest, if possible."""
@@ -477,7 +507,7 @@ class QuestionOfSecret(DerivedQuestion):
     @classmethod
     def of(cls, question: Question) -> "QuestionOfSecret":
         """Return the question about another one's secret."""
-        sized = bool(question.size_nodes) and (bool(question.facts) or not _is_one_secret(question))
+        sized = bool(question.size_nodes) and (bool(question.facts) or question.secret_depends_on_size)
         parts = question.program, question.prior, question.secret
         return cls(*parts, facts=question.facts, whole=question, sized=sized)
 
@@ -494,36 +524,6 @@ class QuestionOfSecret(DerivedQuestion):
         """Return the model in which the output is the secret; the program is not run."""
         case = self.whole.case(sizes if self.sized else self.whole.typical_sizes, samples)
         return Case(case.inputs, case.secret, case.secret, Lifting("traced"), case.facts)
-
-
-def _is_one_secret(question: Question) -> bool:
-    """Say whether the secret is the same quantity for small, typical and large sizes of the tables, or one like it."""
-    drawn = np.sort(question.drawn_sizes, axis=1)
-    sizes = {tuple(map(int, drawn[:, place])) for place in (0, drawn.shape[1] // 2, -1)}
-    found = [flatten(question.secret_at(one)) for one in sizes]
-    known = [[leaf for leaf in leaves if not isinstance(leaf, RandomVariable)] for _, leaves in found]
-    alike = [_likeness([leaf.node for leaf in leaves if isinstance(leaf, RandomVariable)]) for _, leaves in found]
-    return all(
-        (structure, plain, likeness) == (found[0][0], known[0], alike[0])
-        for (structure, _), plain, likeness in zip(found, known, alike, strict=True)
-    )
-
-
-def _likeness(nodes: Sequence[Node]) -> tuple[Hashable, ...]:
-    """Return what is equal for the same quantities, or for as many that are drawn from the same families."""
-    found: list[Hashable] = []
-    drawn: list[tuple[Node, str]] = []
-    for node in nodes:
-        column = node.parents[0] if isinstance(node.operation, Index) else node
-        operation, parameters = column.operation, [parent.operation for parent in column.parents]
-        known = [p.array for p in parameters if isinstance(p, ConstantValue) and p.array.size == 1]
-        if not isinstance(operation, Draw) or len(known) < len(parameters):
-            found.append(node)
-            continue
-        drawn.append((column, "" if column is node else str(node.operation)))
-        # Which of several are the same matters too.
-        found.append((operation.family, tuple(array.tobytes() for array in known), drawn.index(drawn[-1])))
-    return tuple(found)
 
 
 @dataclass(frozen=True)

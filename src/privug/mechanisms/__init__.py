@@ -1,14 +1,14 @@
 """Programs that protect people: noise and other releases, each together with what it promises."""
 
 from privug.mechanisms import anonymisers
-from privug.mechanisms.auditing import Audit, Finding, audit
 from privug.mechanisms.disclosure import clamped, rounded, suppressed
 from privug.mechanisms.guarantee import Guarantee
 from privug.mechanisms.mechanism import Mechanism, from_factory, together
 from privug.mechanisms.noise import discrete_gaussian, discrete_laplace, gaussian, laplace
+from privug.mechanisms.privacy_audit import Audit, Finding, audit
 from privug.mechanisms.response import randomized_response
-from privug.mechanisms.rows import subsample, swapped
 from privug.mechanisms.selection import exponential, report_noisy_max, sparse_vector
+from privug.mechanisms.subsampling import subsample, swapped
 
 __all__ = [
     "Audit",

@@ -7,9 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from privug.arguments import kinds_checked, shown
+from privug.arguments import Count, Positive, kinds_checked, shown
 from privug.errors import ArgumentError, ProgramError
-from privug.mechanisms.guarantee import check_number, check_positive
 from privug.mechanisms.mechanism import Mechanism, promised, remakeable
 from privug.model.structure import flatten
 from privug.model.variable import RandomVariable
@@ -79,7 +78,7 @@ class SmallCells:
 
 @remakeable
 @kinds_checked
-def rounded(program: Callable[..., Any], *, to: float) -> Mechanism:
+def rounded(program: Callable[..., Any], *, to: Positive) -> Mechanism:
     """Round every number of the output to a multiple of `to`.
 
     Rounding is no protection in itself: it promises nothing but what a mechanism inside of it does.
@@ -87,7 +86,6 @@ def rounded(program: Callable[..., Any], *, to: float) -> Mechanism:
     >>> rounded(lambda ages: sum(ages) / len(ages), to=5)([30, 41, 49])
     40.0
     """
-    check_positive("rounded", to=to)
     return Mechanism(program, EachNumber(Rounding(float(to)), "rounding"), promised(program), f"rounding to {to:g}")
 
 
@@ -99,8 +97,6 @@ def clamped(program: Callable[..., Any], low: float, high: float) -> Mechanism:
     >>> clamped(max, 0, 100)([30, 41, 1000])
     100
     """
-    check_number("clamped", "low", low, -math.inf, math.inf)
-    check_number("clamped", "high", high, -math.inf, math.inf)
     if not low < high:
         raise ArgumentError(f"clamped: low must lie below high, not {low!r} and {high!r}")
     return Mechanism(program, EachNumber(Limits(low, high), "clamping"), promised(program), "limits")
@@ -108,7 +104,9 @@ def clamped(program: Callable[..., Any], low: float, high: float) -> Mechanism:
 
 @remakeable
 @kinds_checked
-def suppressed(program: Callable[..., Any], *, fewer_than: int, shown_as: float = 0, zeros: bool = False) -> Mechanism:
+def suppressed(
+    program: Callable[..., Any], *, fewer_than: Count, shown_as: float = 0, zeros: bool = False
+) -> Mechanism:
     """Show every count of the output that is below `fewer_than` as another number.
 
     With `zeros`, a true count of zero is shown, so that `shown_as` must be something else. What one cell hides, sums
@@ -117,7 +115,6 @@ def suppressed(program: Callable[..., Any], *, fewer_than: int, shown_as: float 
     >>> suppressed(lambda counts: counts, fewer_than=5)({"ill": 3, "healthy": 97})
     {'ill': 0, 'healthy': 97}
     """
-    check_positive("suppressed", fewer_than=fewer_than)
     if zeros and shown_as == 0:
         raise ArgumentError(
             "suppressed: where zeros are shown, suppressed cells need another sign, such as shown_as=-1"

@@ -3,42 +3,14 @@
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import scipy
 
-from privug.arguments import check_size, is_number, kinds_checked, shown
+from privug.arguments import Count, NumberRange, Probability, check_kind, kinds_checked
 from privug.errors import ArgumentError
 from privug.inference.joint import Joint
-
-
-def check_number(where: str, name: str, value: Any, low: float, high: float, *, above: bool = False) -> None:
-    """Raise unless a value is a number in a range; with `above`, the lower end is excluded."""
-    fine = is_number(value)
-    if fine:
-        check_size(where, name, value)
-    if not fine or not low <= value <= high or (above and value == low):
-        wanted = f"from {low:g} to {high:g}" if math.isfinite(high) else f"{low:g} or more"
-        if above:
-            wanted = f"above {low:g}" + (f", at most {high:g}" if math.isfinite(high) else "")
-        raise ArgumentError(f"{where}: {name} must be a number {wanted}, not {shown(value)}")
-
-
-def check_positive(where: str, **values: Any) -> None:
-    """Raise unless all values are positive finite numbers."""
-    for name, value in values.items():
-        check_number(where, name, value, 0.0, math.inf, above=True)
-        if math.isinf(value):
-            raise ArgumentError(f"{where}: {name} must be finite, not {shown(value)}")
-
-
-def check_whole(where: str, name: str, value: Any, least: int = 1) -> None:
-    """Raise unless a value is a whole number of at least so much."""
-    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
-        raise ArgumentError(f"{where}: {name} must be a whole number, {least} or more, not {shown(value)}")
-    check_number(where, name, value, least, math.inf)
-
 
 LARGEST_ORDER = 1e8
 STEPS = 200  # halvings of an interval, more than doubles have digits
@@ -120,10 +92,10 @@ class Guarantee:
     rho: float | None = None
 
     def __post_init__(self) -> None:
-        check_number("Guarantee", "epsilon", self.epsilon, 0.0, math.inf)
-        if self.rho is not None:
-            check_number("Guarantee", "rho", self.rho, 0.0, math.inf)
-        check_number("Guarantee", "delta", self.delta, 0.0, 1.0)
+        level = Annotated[float, NumberRange(0)]
+        check_kind("Guarantee", "epsilon", self.epsilon, (level,))
+        check_kind("Guarantee", "rho", self.rho, (level, type(None)))
+        check_kind("Guarantee", "delta", self.delta, (Probability,))
 
     @property
     def is_empty(self) -> bool:
@@ -139,13 +111,12 @@ class Guarantee:
         return min(known, default=None)
 
     @kinds_checked
-    def at(self, delta: float) -> "Guarantee":
+    def at(self, delta: Probability) -> "Guarantee":
         """Return the best promise of the form (epsilon, delta) for a given delta.
 
         >>> print(Guarantee(rho=0.5).at(delta=1e-6))
         (5.22153, 1e-06)-differentially private, 0.5-zCDP
         """
-        check_number("at", "delta", delta, 0.0, 1.0)
         epsilon = self.epsilon if delta >= self.delta else math.inf
         if self._concentrated is not None and delta > 0:
             epsilon = min(epsilon, epsilon_of(self._concentrated, delta))
@@ -161,7 +132,7 @@ class Guarantee:
         return Guarantee(self.epsilon + other.epsilon, min(1.0, self.delta + other.delta), rho)
 
     @kinds_checked
-    def repeated(self, times: int) -> "Guarantee":
+    def repeated(self, times: Count) -> "Guarantee":
         """Return what many such releases about the same people promise together.
 
         With `at(delta)`, the total grows with the square root of their number rather than with the number itself.
@@ -169,36 +140,33 @@ class Guarantee:
         >>> print(Guarantee(epsilon=0.1).repeated(100).at(delta=1e-6))
         (5.22153, 1e-06)-differentially private, 0.5-zCDP
         """
-        check_whole("repeated", "times", times)
         rho = None if self._concentrated is None else times * self._concentrated
         return Guarantee(times * self.epsilon, min(1.0, times * self.delta), rho)
 
     @kinds_checked
-    def group(self, size: int) -> "Guarantee":
+    def group(self, size: Count) -> "Guarantee":
         """Return what is promised to a group of people who stay or go together.
 
         >>> print(Guarantee(epsilon=0.5).group(4))
         2-differentially private
         """
-        check_whole("group", "size", size)
         delta = 0.0
         if self.delta > 0:
             delta = min(1.0, self.delta * _geometric_sum(self.epsilon, size))
         return Guarantee(size * self.epsilon, delta, None if self.rho is None else size**2 * self.rho)
 
     @kinds_checked
-    def sampled(self, rate: float) -> "Guarantee":
+    def sampled(self, rate: Probability) -> "Guarantee":
         """Return the stronger promise if each person's data is used with this probability only.
 
         >>> print(Guarantee(epsilon=1).sampled(0.1))
         0.158565-differentially private
         """
-        check_number("sampled", "rate", rate, 0.0, 1.0)
         epsilon = math.log1p(rate * math.expm1(self.epsilon)) if self.epsilon < 700 else self.epsilon
         return Guarantee(epsilon, rate * self.delta, self.rho)
 
     @kinds_checked
-    def worst_case(self, prior: float = 0.5) -> Joint:
+    def worst_case(self, prior: Probability = 0.5) -> Joint:
         """Return the most that a mechanism with this promise can tell of which of two neighbouring inputs it had.
 
         With probability delta it tells the input outright, else it tells the truth with odds of exp(epsilon) to one.
@@ -211,7 +179,6 @@ class Guarantee:
         """
         if math.isinf(self.epsilon):
             raise ArgumentError("worst_case: the promise has no epsilon; write guarantee.at(delta=1e-6).worst_case()")
-        check_number("worst_case", "prior", prior, 0.0, 1.0)
         truth = 1.0 / (1.0 + math.exp(-self.epsilon))
         right, wrong = (1 - self.delta) * truth, (1 - self.delta) * (1 - truth)
         matrix = [[self.delta, right, wrong, 0.0], [0.0, wrong, right, self.delta]]

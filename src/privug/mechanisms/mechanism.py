@@ -100,7 +100,7 @@ def unchanged(value: Any) -> Any:
     return value
 
 
-class Made(Opaque):
+class FactoryMade(Opaque):
     """A program that a factory makes in each process that needs it, when it is first called there."""
 
     def __init__(self, factory: Callable[[], Callable[..., Any]], parameters: Sequence[str]) -> None:
@@ -153,7 +153,7 @@ def from_factory(
     )
     if not names or not all(isinstance(name, str) and name.isidentifier() for name in names):
         raise ArgumentError(f"from_factory: parameters must be names, such as ['data'], not {shown(parameters)}")
-    program = Made(factory, names)
+    program = FactoryMade(factory, names)
     if callable(guarantee):
         check_takes("from_factory: guarantee", guarantee, 1)
     with naming("from_factory: guarantee"):

@@ -1,15 +1,15 @@
-"""Noise added to numbers: Laplace, Gaussian, and their versions for whole numbers."""
+"""Noise added to numbers: Laplace, Gaussian, and their versions for integers."""
 
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
-from privug.arguments import kinds_checked, shown
+from privug.arguments import NumberRange, Positive, kinds_checked, shown
 from privug.errors import ArgumentError, ProgramError
-from privug.mechanisms.guarantee import Guarantee, check_number, check_positive, gaussian_distance, rho_of
+from privug.mechanisms.guarantee import Guarantee, gaussian_distance, rho_of
 from privug.mechanisms.mechanism import Mechanism, remakeable
 from privug.model.node import Kind
 from privug.model.structure import flatten
@@ -21,6 +21,9 @@ from privug.program.logic import sample
 
 LARGEST_DISTANCE = 1e150  # its square is still a number
 MOST_SINGLE_DRAWS = 256  # up to so many elements, each gets a noise of its own that an observation can be solved for
+
+
+Delta = Annotated[float, NumberRange(0, 0.5, above=True)]
 
 
 @dataclass(frozen=True)
@@ -59,7 +62,7 @@ class Added:
             raise ProgramError(f"{self.name} is added to numbers, but the program returned {shown(value)}")
         if self.whole and not whole:
             raise ProgramError(
-                f"{self.name} is added to whole numbers, but the program returned {shown(value)}; round it first: "
+                f"{self.name} is added to integers, but the program returned {shown(value)}; round it first: "
                 "pv.mechanisms.rounded(program, to=1)"
             )
         return tuple(value.shape) if isinstance(value, RandomVariable) else np.shape(value)
@@ -67,12 +70,22 @@ class Added:
 
 @remakeable
 @kinds_checked
-def laplace(program: Callable[..., Any], *, sensitivity: float, epsilon: float) -> Mechanism:
+def laplace(program: Callable[..., Any], *, sensitivity: Positive, epsilon: Positive) -> Mechanism:
     """Add Laplace noise of scale sensitivity / epsilon to every number that the program returns.
 
-    `sensitivity` is by how much the numbers can change in sum when one person's data changes; nothing checks that it
-    is right but `pv.mechanisms.audit`. Too small a sensitivity makes the release look safer than it is.
     Dwork, McSherry, Nissim and Smith, TCC 2006.
+
+    Args:
+        program: The program, which returns a number or a container of numbers.
+        sensitivity: The largest sum of changes of the numbers if one person's data changes. Only `pv.mechanisms.audit`
+            checks it; too small a value makes the release look safer than it is.
+        epsilon: The parameter of the guarantee; smaller values protect more.
+
+    Returns:
+        The program with noise, and its guarantee of epsilon-differential privacy.
+
+    Raises:
+        ArgumentError: `sensitivity` or `epsilon` is not a finite number above 0.
 
     >>> import privug as pv
     >>> count = laplace(lambda answers: sum(answers), sensitivity=1, epsilon=0.5)
@@ -81,15 +94,14 @@ def laplace(program: Callable[..., Any], *, sensitivity: float, epsilon: float) 
     >>> round(attack.run().posterior.probability(lambda answer: answer == 1).value, 6)
     0.558694
     """
-    check_positive("laplace", sensitivity=sensitivity, epsilon=epsilon)
     noise = Laplace(0.0, sensitivity / epsilon)
     return Mechanism(program, Added(noise, "Laplace noise"), Guarantee(float(epsilon)), "Laplace noise")
 
 
 @remakeable
 @kinds_checked
-def discrete_laplace(program: Callable[..., Any], *, sensitivity: float, epsilon: float) -> Mechanism:
-    """Add two-sided geometric noise to whole numbers: P(k) proportional to exp(-epsilon |k| / sensitivity).
+def discrete_laplace(program: Callable[..., Any], *, sensitivity: Positive, epsilon: Positive) -> Mechanism:
+    """Add two-sided geometric noise to integers: P(k) proportional to exp(-epsilon |k| / sensitivity).
 
     The Laplace mechanism for counts, without the traps of rounded fractions.
     Ghosh, Roughgarden and Sundararajan, STOC 2009.
@@ -97,7 +109,6 @@ def discrete_laplace(program: Callable[..., Any], *, sensitivity: float, epsilon
     >>> print(discrete_laplace(len, sensitivity=1, epsilon=0.5).guarantee)
     0.5-differentially private
     """
-    check_positive("discrete_laplace", sensitivity=sensitivity, epsilon=epsilon)
     noise = DiscreteLaplace(sensitivity / epsilon)
     return Mechanism(program, Added(noise, "geometric noise", True), Guarantee(float(epsilon)), "geometric noise")
 
@@ -107,11 +118,11 @@ def discrete_laplace(program: Callable[..., Any], *, sensitivity: float, epsilon
 def gaussian(
     program: Callable[..., Any],
     *,
-    sensitivity: float,
-    epsilon: float | None = None,
-    delta: float | None = None,
-    rho: float | None = None,
-    sd: float | None = None,
+    sensitivity: Positive,
+    epsilon: Positive | None = None,
+    delta: Delta | None = None,
+    rho: Positive | None = None,
+    sd: Positive | None = None,
 ) -> Mechanism:
     """Add normal noise to every number that the program returns: by epsilon and delta, by rho, or by its deviation.
 
@@ -132,13 +143,13 @@ def gaussian(
 def discrete_gaussian(
     program: Callable[..., Any],
     *,
-    sensitivity: float,
-    epsilon: float | None = None,
-    delta: float | None = None,
-    rho: float | None = None,
-    sd: float | None = None,
+    sensitivity: Positive,
+    epsilon: Positive | None = None,
+    delta: Delta | None = None,
+    rho: Positive | None = None,
+    sd: Positive | None = None,
 ) -> Mechanism:
-    """Add discrete normal noise to whole numbers: P(k) proportional to exp(-k^2 / (2 sd^2)).
+    """Add discrete normal noise to integers: P(k) proportional to exp(-k^2 / (2 sd^2)).
 
     It promises the rho that normal noise of the same deviation does; epsilon and delta are kept by way of rho.
     `sensitivity` is measured as for `gaussian`.
@@ -163,20 +174,15 @@ def _deviation(
     *,
     exact: bool,
 ) -> float:
-    check_positive(where, sensitivity=sensitivity)
     ways = [epsilon is not None or delta is not None, rho is not None, sd is not None]
     if sum(ways) != 1 or (epsilon is None) != (delta is None):
         raise ArgumentError(f"{where}: give either epsilon= and delta=, or rho=, or sd=, by name")
     if sd is not None:
-        check_positive(where, sd=sd)
         return float(sd)
     if rho is not None:
-        check_positive(where, rho=rho)
         return _usable(where, sensitivity, math.sqrt(2 * rho))
-    check_positive(where, epsilon=epsilon, delta=delta)
     assert epsilon is not None
     assert delta is not None
-    check_number(where, "delta", delta, 0.0, 0.5)
     distance = gaussian_distance(epsilon, delta) if exact else math.sqrt(2 * rho_of(epsilon, delta))
     return _usable(where, sensitivity, distance)
 

@@ -3,13 +3,13 @@
 import math
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
-from privug.arguments import kinds_checked, shown
+from privug.arguments import NumberRange, Positive, check_kind, kinds_checked, shown
 from privug.errors import ArgumentError, ProgramError
-from privug.mechanisms.guarantee import Guarantee, check_number, check_positive
+from privug.mechanisms.guarantee import Guarantee
 from privug.mechanisms.mechanism import Mechanism, remakeable
 from privug.model.structure import flatten
 from privug.model.variable import RandomVariable, stack_values
@@ -51,7 +51,7 @@ def randomized_response(
     program: Callable[..., Any],
     *,
     values: Sequence[Any] = (False, True),
-    epsilon: float | None = None,
+    epsilon: Positive | None = None,
     truth: float | None = None,
 ) -> Mechanism:
     """Give the true answer with probability `truth`, else one of the other values, all equally likely.
@@ -77,10 +77,9 @@ def randomized_response(
     if (epsilon is None) == (truth is None):
         raise ArgumentError("randomized_response: give exactly one of epsilon= and truth=, by name")
     if truth is not None:
-        check_number("randomized_response", "truth", truth, 1 / len(options), 1.0)
+        check_kind("randomized_response", "truth", truth, (Annotated[float, NumberRange(1 / len(options), 1)],))
         promise = math.log(truth * (len(options) - 1) / (1 - truth)) if truth < 1 else math.inf
     else:
-        check_positive("randomized_response", epsilon=epsilon)
         assert epsilon is not None
         truth, promise = 1 / (1 + (len(options) - 1) * math.exp(-epsilon)), float(epsilon)
     kept = (len(options) * truth - 1) / (len(options) - 1)

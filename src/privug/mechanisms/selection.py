@@ -6,10 +6,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from privug.arguments import kinds_checked, shown
+from privug.arguments import Positive, kinds_checked, shown
 from privug.errors import ArgumentError, ProgramError
 from privug.mechanisms import winning
-from privug.mechanisms.guarantee import Guarantee, check_number, check_positive
+from privug.mechanisms.guarantee import Guarantee
 from privug.mechanisms.mechanism import Mechanism, remakeable
 from privug.prior.choice import Choice
 from privug.program.logic import sample
@@ -69,8 +69,8 @@ def exponential(
     score: Callable[..., Any],
     candidates: Sequence[Any],
     *,
-    sensitivity: float,
-    epsilon: float,
+    sensitivity: Positive,
+    epsilon: Positive,
     monotone: bool = False,
 ) -> Mechanism:
     """Choose a candidate with probability proportional to exp(epsilon score / (2 sensitivity)).
@@ -86,7 +86,6 @@ def exponential(
     >>> print(attack.run(observe=pv.equals("b")).posterior.probability(lambda vote: vote == "b"))
     0.807 (exact)
     """
-    check_positive("exponential", sensitivity=sensitivity, epsilon=epsilon)
     if isinstance(candidates, str) or not isinstance(candidates, Sequence) or not candidates:
         raise ArgumentError(f"exponential: candidates must be a list of values, not {shown(candidates)}")
     rate = epsilon / sensitivity / (1 if monotone else 2)
@@ -99,8 +98,8 @@ def exponential(
 def report_noisy_max(
     program: Callable[..., Any],
     *,
-    sensitivity: float,
-    epsilon: float,
+    sensitivity: Positive,
+    epsilon: Positive,
     candidates: Sequence[Any] | None = None,
     noise: str = "exponential",
     monotone: bool = False,
@@ -115,7 +114,6 @@ def report_noisy_max(
     >>> print(report_noisy_max(lambda votes: votes, sensitivity=1, epsilon=0.5).guarantee)
     0.5-differentially private
     """
-    check_positive("report_noisy_max", sensitivity=sensitivity, epsilon=epsilon)
     if noise not in NOISES:
         raise ArgumentError(f"report_noisy_max: noise must be one of {', '.join(map(repr, NOISES))}, not {noise!r}")
     rate = epsilon / sensitivity / (1 if monotone else 2)
@@ -126,7 +124,7 @@ def report_noisy_max(
 @remakeable
 @kinds_checked
 def sparse_vector(
-    program: Callable[..., Any], *, threshold: float, sensitivity: float, epsilon: float, monotone: bool = False
+    program: Callable[..., Any], *, threshold: float, sensitivity: Positive, epsilon: Positive, monotone: bool = False
 ) -> Mechanism:
     """Release the position of the first of the program's numbers that seems to lie above a threshold.
 
@@ -138,8 +136,6 @@ def sparse_vector(
     >>> private([3, 5, 300, 400])
     2
     """
-    check_positive("sparse_vector", sensitivity=sensitivity, epsilon=epsilon)
-    check_number("sparse_vector", "threshold", threshold, -float("inf"), float("inf"))
     rate = epsilon / sensitivity / (1 if monotone else 2)
     release = Chosen(winning.first_above, rate, float(threshold), otherwise=True)
     return Mechanism(program, release, Guarantee(float(epsilon)), "a noisy threshold")

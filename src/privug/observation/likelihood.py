@@ -99,7 +99,7 @@ class CloseTo(Operation):
 class ObjectBetween(Operation):
     """Whether the outputs of a program called sample by sample are numbers between two others.
 
-    Floats may lie a little outside, by `slack` below and above; whole numbers are compared as such.
+    Floats may lie a little outside, by `slack` below and above; integers are compared as such.
     """
 
     low: float
@@ -126,7 +126,7 @@ class AsNumbers(Operation):
 
 
 @dataclass(frozen=True, slots=True)
-class Component(Operation):
+class OutputComponent(Operation):
     """One part of a structured output of a program called sample by sample; some outputs may lack it."""
 
     key: Any
@@ -173,8 +173,8 @@ class ObjectEquals(Operation):
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict(Operation):
-    """The answers of a predicate called sample by sample, as truth values; false where the program raised."""
+class PredicateAnswers(Operation):
+    """The answers of a predicate called sample by sample, as booleans; false where the program raised."""
 
     what: str
 
@@ -205,7 +205,7 @@ def equal_values(left: Any, right: Any, scale: float = 0.0, rounding: float = RO
 
 
 def _is_same(left: float, right: float, scale: float, rounding: float) -> bool:
-    """Say whether two numbers differ by rounding at most, relative to a scale at which terms may have cancelled.
+    """Return whether two numbers differ by rounding at most, relative to a scale at which terms may have cancelled.
 
     Two numbers of few digits are what they are: beside one as large as 1e14 all others lie close together.
     """
@@ -216,12 +216,12 @@ def _is_same(left: float, right: float, scale: float, rounding: float) -> bool:
 
 
 def is_opaque(value: Any) -> bool:
-    """Say whether a value is the output of a program called sample by sample."""
+    """Return whether a value is the output of a program called sample by sample."""
     return isinstance(value, RandomVariable) and value.node.dtype == np.dtype(object)
 
 
 def may_be_missing(value: Any) -> bool:
-    """Say whether a value is a number for some samples, and none for the others."""
+    """Return whether a value is a number for some samples, and none for the others."""
     return isinstance(value, RandomVariable) and is_maybe(value.node)
 
 
@@ -264,7 +264,7 @@ def of_order(output: Mapping[Any, Any], seen: list[Any]) -> Likelihood:
 
 def component(value: RandomVariable, key: Any) -> RandomVariable:
     """Return one part of an opaque output."""
-    return RandomVariable(Node(Component(key), (value.node,), (), np.dtype(object)))
+    return RandomVariable(Node(OutputComponent(key), (value.node,), (), np.dtype(object)))
 
 
 def numbers(value: Any, otherwise: float = np.nan) -> RandomVariable:
@@ -366,7 +366,7 @@ def distance_of(condition: Node) -> Node:
 
 
 def is_graded(condition: Node) -> bool:
-    """Say whether the distance from a condition can take more values than zero and one."""
+    """Return whether the distance from a condition can take more values than zero and one."""
     return not isinstance(distance_of(condition).operation, _Missed)
 
 
@@ -449,7 +449,7 @@ def _are_numbers(parents: Sequence[Node]) -> bool:
 
 
 def _is_certain(node: Node) -> bool:
-    """Say whether a node is a truth value, or zero or one, and always the same."""
+    """Return whether a node is a boolean, or zero or one, and always the same."""
     if not isinstance(node.operation, ConstantValue) or node.shape != () or node.levels is not None:
         return False
     return constant_value(node) in (0, 1)

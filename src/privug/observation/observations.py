@@ -31,7 +31,7 @@ from privug.observation.likelihood import (
     Likelihood,
     ObjectBetween,
     ObjectEquals,
-    Verdict,
+    PredicateAnswers,
     component,
     equal_values,
     is_opaque,
@@ -303,7 +303,7 @@ class Between(Observation):
 
 
 def _is_withheld(output: Any) -> bool:
-    """Say whether there is None or a text in the place of a release, as for tables of too few rows."""
+    """Return whether there is None or a text in the place of a release, as for tables of too few rows."""
     return output is None or isinstance(output, str)
 
 
@@ -311,7 +311,7 @@ def _slack(output: RandomVariable, bound: float) -> float:
     """Return how far rounding may have moved an output beyond a bound; what has a density need not care."""
     node = output.node
     if node.dtype.kind != "f" or node.kind is Kind.CONTINUOUS or math.isinf(bound) or keeps_bits():
-        return 0  # a whole number, which added to a bound leaves it as it is
+        return 0  # an integer, which added to a bound leaves it as it is
     return within_rounding(node, bound)
 
 
@@ -354,7 +354,7 @@ def judged(verdict: Any, what: str, never: str) -> Likelihood:
     if is_truth(verdict):
         return Likelihood() if verdict else Likelihood(impossible=never)
     if is_opaque(verdict):
-        return Likelihood(conditions=(Node(Verdict(what), (verdict.node,), (), np.dtype(bool)),))
+        return Likelihood(conditions=(Node(PredicateAnswers(what), (verdict.node,), (), np.dtype(bool)),))
     single = isinstance(verdict, RandomVariable) and not verdict.shape and verdict.node.levels is None
     if not single or verdict.node.dtype.kind not in "bi":
         raise ObservationError(f"{what} must return True or False, not {shown(verdict)}")
@@ -628,7 +628,7 @@ def _part(part: Any) -> Observation | None:
     return as_observation(part) if isinstance(part, Mapping | list | tuple) else equals(part)
 
 
-class Seen(Portable):
+class SeenAnswer(Portable):
     """The fact that another program gave this value on the same inputs, which it does with some probability."""
 
     def __init__(self, program: Callable[..., Any], value: Any) -> None:
@@ -654,7 +654,7 @@ class StatedFact(Portable):
 def looked_at(fact: Callable[..., Any]) -> Callable[..., Any]:
     """Return the function of the inputs that a fact is about: a predicate is about itself."""
     match fact:
-        case Seen():
+        case SeenAnswer():
             return fact.program
         case StatedFact():
             return fact.predicate
@@ -671,7 +671,7 @@ def words_of(fact: Callable[..., Any]) -> str:
 
 def told_by(fact: Callable[..., Any], found: Any) -> Likelihood:
     """Return what a fact says, given what it looks at, lifted."""
-    if not isinstance(fact, Seen):
+    if not isinstance(fact, SeenAnswer):
         return judged(found, "assume: a fact", "a fact is false for every input")
     likelihood = Equals(fact.value).likelihood(found)
     if likelihood.points:

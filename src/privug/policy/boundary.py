@@ -18,7 +18,7 @@ WIDE = 10.0
 
 
 @dataclass(frozen=True)
-class Trial:
+class BoundaryTrial:
     """One value that was tried: what was measured there, if anything was, and whether the limit holds."""
 
     value: float
@@ -58,10 +58,10 @@ class Boundary:
     `again` is the first value beyond at which the limit holds again, if there is one.
     """
 
-    holds: Trial
+    holds: BoundaryTrial
     bracket: tuple[float, float]
-    again: Trial | None
-    trials: tuple[Trial, ...]
+    again: BoundaryTrial | None
+    trials: tuple[BoundaryTrial, ...]
 
 
 @dataclass
@@ -72,13 +72,13 @@ class BoundarySearch:
     the boundary is guessed along a straight line.
     """
 
-    judge: Callable[[Sequence[float]], list[Trial]]
+    judge: Callable[[Sequence[float]], list[BoundaryTrial]]
     parameter: str
     claim: str
     find: str
     tolerance: float
     limit: Limit | None = None
-    trials: list[Trial] = field(default_factory=list)
+    trials: list[BoundaryTrial] = field(default_factory=list)
 
     def run(self, values: Sequence[float]) -> Boundary:
         """Try a grid of values, and narrow down where the limit stops holding and where it is certainly violated."""
@@ -91,12 +91,12 @@ class BoundarySearch:
         again = next((trial for trial in coarse[first:] if trial.holds), None)
         return Boundary(last, bracket, again, tuple(self.trials))
 
-    def _tried(self, values: Sequence[float]) -> list[Trial]:
+    def _tried(self, values: Sequence[float]) -> list[BoundaryTrial]:
         found = self.judge(values)
         self.trials += found
         return found
 
-    def _check_ends(self, coarse: Sequence[Trial]) -> None:
+    def _check_ends(self, coarse: Sequence[BoundaryTrial]) -> None:
         """Refuse to search where there is no boundary to be found from the end that should be safe."""
         start, end = coarse[0], coarse[-1]
         if all(trial.holds for trial in coarse):
@@ -117,7 +117,9 @@ class BoundarySearch:
             f"{start.measured()}{advice or '; nor at any other value tried'}"
         )
 
-    def _halved(self, inside: Trial, outside: Trial, belongs: Callable[[Trial], bool]) -> tuple[Trial, Trial]:
+    def _halved(
+        self, inside: BoundaryTrial, outside: BoundaryTrial, belongs: Callable[[BoundaryTrial], bool]
+    ) -> tuple[BoundaryTrial, BoundaryTrial]:
         """Narrow down where trials stop belonging, to within the tolerance."""
         for number in range(MOST_STEPS):
             low, high = sorted((inside.value, outside.value))
@@ -133,7 +135,7 @@ class BoundarySearch:
             inside, outside = (middle, outside) if belongs(middle) else (inside, middle)
         return inside, outside
 
-    def _crossing(self, inside: Trial, outside: Trial) -> float | None:
+    def _crossing(self, inside: BoundaryTrial, outside: BoundaryTrial) -> float | None:
         """Return where the measure meets the limit if it is a straight line between two trials."""
         if self.limit is None or inside.cell is None or outside.cell is None:
             return None
@@ -142,7 +144,7 @@ class BoundarySearch:
             return None
         return inside.value + (outside.value - inside.value) * below / (below - above)
 
-    def _violated_from(self, last: Trial) -> float:
+    def _violated_from(self, last: BoundaryTrial) -> float:
         """Return the value nearest to the boundary from which on the limit is certainly violated."""
         sign = 1 if self.find == "largest" else -1
         beyond = sorted((t for t in self.trials if sign * t.value >= sign * last.value), key=lambda t: sign * t.value)

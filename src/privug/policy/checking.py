@@ -6,19 +6,19 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from privug.arguments import check_kind, is_number, kinds_checked, shown
+from privug.arguments import check_kind, kinds_checked
 from privug.attack import Attack
-from privug.errors import ArgumentError, InferenceError
+from privug.errors import InferenceError
 from privug.estimate import Estimate
 from privug.model.node import Kind
 from privug.observation.observations import Observation, as_observation
-from privug.policy.asking import SAMPLES, RunOptions, asked
+from privug.policy.clause_questions import SAMPLES, ExceptProbability, RunOptions, asked
 from privug.policy.noisy_outputs import Bounded, Excess, Supremum, is_settled, lattice_supremum, supremum
 from privug.policy.output_levels import (
     EVERY,
     ONE,
     SHOWN,
-    Constant,
+    ConstantLevel,
     OutputLevels,
     except_for,
     no_answer,
@@ -107,7 +107,7 @@ def _most_broken_first(told: list[tuple[Clause, Evidence]]) -> list[tuple[Clause
 
 
 def _over_all_outputs(policy: Policy, parts: Mapping[Clause, Sequence[Bounded | Status]], allowed: float) -> Overall:
-    """Say whether a policy of several parts holds after outputs that cannot be listed, and how likely others are.
+    """Return whether a policy of several parts holds after outputs that cannot be listed, and how likely others are.
 
     What counts is the whole policy after one and the same output: of `a | b` both must be broken by it, and outputs
     that break several parts count once.
@@ -163,7 +163,7 @@ def check(
     samples: int = SAMPLES,
     seed: int = 0,
     seconds: float | None = None,
-    except_probability: float = 0.0,
+    except_probability: ExceptProbability = 0.0,
 ) -> Verdict:
     """Decide whether a policy holds: after one observation, or after every output that the program can give.
 
@@ -196,8 +196,6 @@ def check(
     """
     check_kind("check", "attack", attack, (Attack,))
     check_kind("check", "policy", policy, (Policy,))
-    if not is_number(except_probability) or not 0 <= except_probability < 1:
-        raise ArgumentError(f"check: except_probability must lie between 0 and 1, not {shown(except_probability)}")
     observation = None if observe is None else as_observation(observe)
     clauses = list(dict.fromkeys(policy.clauses()))
     people = {clause: people_apart(attack, clause) for clause in clauses}
@@ -230,7 +228,7 @@ def _found(
             raise
         reason, details = no_answer(error)
         scope = EVERY if observation is None else ONE
-        return Constant(clause, Status.UNDECIDED, scope, reason=reason, details=details)
+        return ConstantLevel(clause, Status.UNDECIDED, scope, reason=reason, details=details)
 
 
 def verdict_of(policy: Policy, found: Found, except_probability: float) -> Verdict:

@@ -3,12 +3,12 @@
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
 from privug import leakage
-from privug.arguments import check_kind, is_number, is_one_of, is_truth, kinds_checked, shown
+from privug.arguments import InnerProbability, check_kind, is_number, is_truth, kinds_checked, shown
 from privug.errors import ArgumentError
 from privug.estimate import Estimate
 from privug.inference.belief import Belief
@@ -18,7 +18,7 @@ from privug.leakage.finite import Pairs, shares_of
 from privug.leakage.register import measure_of_change
 from privug.model.node import Array, Kind
 from privug.policy import policies
-from privug.policy.asking import FAILURE
+from privug.policy.clause_questions import FAILURE
 from privug.policy.policies import Clause, Levels, error_allowed
 from privug.policy.verdict import Limit
 
@@ -116,7 +116,7 @@ def truths(values: Sequence[Any]) -> Array:
 
 
 def _told(answer: Any) -> str:
-    """Say what an answer is that is none, without showing it: it may be a secret."""
+    """Return what an answer is that is none, without showing it: it may be a secret."""
     is_failure = isinstance(answer, str) and answer.startswith(FAILURE)
     return answer if is_failure else "None" if answer is None else f"a value of the type {type(answer).__name__}"
 
@@ -212,7 +212,7 @@ class BoundsClause(Clause):
     @property
     def about(self) -> str:
         relative = " as a share of its middle" if self.relative else ""
-        return f"the width of the shortest interval that holds the secret with {self.probability:.0%}{relative}"
+        return f"the width of the shortest {self.probability:.0%} credible interval of the secret{relative}"
 
     def after(self, prior: Belief, posterior: Belief) -> Estimate:
         return shortest_interval(posterior, self.probability, self.relative)
@@ -268,7 +268,7 @@ def change(
     predicate: Predicate,
     at_most: float,
     *,
-    by: str = "difference",
+    by: Literal["difference", "factor"] = "difference",
     for_each: Callable[..., Any] | None = None,
     claim: str = "",
     name: str = "",
@@ -284,8 +284,6 @@ def change(
     >>> pv.policy.check(attack, limit).worst.value
     0.5
     """
-    if not is_one_of(by, ("difference", "factor")):
-        raise ArgumentError(f"change: by must be 'difference' or 'factor', not {shown(by)}")
     limit = _limit("change", at_most, None, 0.0 if by == "difference" else 1.0, 1.0 if by == "difference" else np.inf)
     return ChangeClause(limit, for_each, name, _function("change", predicate), _claim(claim, predicate), by)
 
@@ -307,13 +305,13 @@ def bounds(
     interval_width_at_least: float,
     *,
     relative: bool = False,
-    probability: float = 0.95,
+    probability: InnerProbability = 0.95,
     for_each: Callable[..., Any] | None = None,
     name: str = "",
 ) -> Clause:
     """Demand that no number becomes known too precisely: a magnitude rule.
 
-    The shortest interval that holds the secret with the given probability must be that wide; with `relative`, as a
+    The shortest credible interval of the given probability must be that wide; with `relative`, as a
     share of its middle: known to within 10 % is a width of 20 % of the middle.
 
     >>> import privug as pv
@@ -322,8 +320,6 @@ def bounds(
     >>> pv.policy.check(attack, limit, observe=pv.near(50, within=5)).status.value
     'violated'
     """
-    if not is_number(probability) or not 0 < probability < 1:
-        raise ArgumentError(f"bounds: probability must lie between 0 and 1, not {shown(probability)}")
     limit = _limit("bounds", None, interval_width_at_least, 0.0, np.inf, at_least="interval_width_at_least")
     return BoundsClause(limit, for_each, name, probability, relative)
 

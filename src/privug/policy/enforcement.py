@@ -11,14 +11,14 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import reduce
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import scipy.optimize
 import scipy.sparse
 
 from privug import leakage
-from privug.arguments import check_kind, is_number, is_one_of, kinds_checked, shown
+from privug.arguments import InnerProbability, check_kind, is_number, kinds_checked, shown
 from privug.attack import Attack
 from privug.digits import how_many
 from privug.errors import ArgumentError, InferenceError, NoRepair, PrivugError, ProgramError, UnsuitableEngine
@@ -35,10 +35,10 @@ from privug.model.variable import RandomVariable
 from privug.observation.likelihood import equal_values
 from privug.observation.observations import Equals
 from privug.pictures import plots
-from privug.policy.asking import SAMPLES, RunOptions
-from privug.policy.boundary import BoundarySearch, Trial, rounded_inwards, spaced
+from privug.policy.boundary import BoundarySearch, BoundaryTrial, rounded_inwards, spaced
 from privug.policy.checking import check
-from privug.policy.classes import CELLS, Class, Views
+from privug.policy.clause_questions import SAMPLES, RunOptions
+from privug.policy.output_classes import CELLS, Class, ClauseJoints
 from privug.policy.policies import Policy
 from privug.policy.verdict import Status, Verdict
 from privug.program.logic import where
@@ -55,14 +55,14 @@ NEIGHBOURS = "optimal among ways to merge neighbouring outputs"
 GREEDY = "found by a greedy search, not proven to be the finest"
 
 
-class Partition(NamedTuple):
+class OutputPartition(NamedTuple):
     """Outputs merged into classes, and how good that is known to be."""
 
     classes: tuple[Class, ...]
     method: str
 
 
-def finest(views: Views, neighbours: bool = False) -> Partition | None:
+def finest(views: ClauseJoints, neighbours: bool = False) -> OutputPartition | None:
     """Return the finest way to merge outputs such that the policy holds; None if there is none, or none was found.
 
     With `neighbours`, only numbers that are next to each other are merged.
@@ -85,16 +85,16 @@ def finest(views: Views, neighbours: bool = False) -> Partition | None:
     return max(found, key=lambda partition: fineness(views, partition.classes), default=None)
 
 
-def fineness(views: Views, classes: Sequence[Class]) -> float:
+def fineness(views: ClauseJoints, classes: Sequence[Class]) -> float:
     """Return the number of classes and, as less than one, the probability that an output is alone in its class."""
     return float(np.sum(_weights(views, classes)))
 
 
-def _weights(views: Views, classes: Sequence[Class]) -> Array:
+def _weights(views: ClauseJoints, classes: Sequence[Class]) -> Array:
     return np.array([1 + (0.5 * views.marginal[places[0]] if len(places) == 1 else 0.0) for places in classes])
 
 
-def _by_integer_programming(views: Views) -> Partition | None:
+def _by_integer_programming(views: ClauseJoints) -> OutputPartition | None:
     """Choose among all sets of outputs after which the policy holds, such that each output is in one."""
     count = len(views.outputs)
     subsets = [_places(mask, count) for mask in range(1, 2**count)]
@@ -112,17 +112,17 @@ def _by_integer_programming(views: Views) -> Partition | None:
     )
     if solved.x is None:
         return None
-    return Partition(tuple(kept[place] for place in np.flatnonzero(solved.x > 0.5)), OPTIMAL)
+    return OutputPartition(tuple(kept[place] for place in np.flatnonzero(solved.x > 0.5)), OPTIMAL)
 
 
 def _places(mask: int, count: int) -> Class:
     return tuple(place for place in range(count) if mask >> place & 1)
 
 
-def _by_enumeration(views: Views) -> Partition | None:
+def _by_enumeration(views: ClauseJoints) -> OutputPartition | None:
     """Try all ways to merge, the finest first."""
     ways = sorted(partitions_of(len(views.outputs)), key=lambda classes: -fineness(views, classes))
-    return next((Partition(classes, OPTIMAL) for classes in ways if views.keep(classes).all()), None)
+    return next((OutputPartition(classes, OPTIMAL) for classes in ways if views.keep(classes).all()), None)
 
 
 def partitions_of(count: int) -> Iterator[tuple[Class, ...]]:
@@ -140,7 +140,7 @@ def partitions_of(count: int) -> Iterator[tuple[Class, ...]]:
             yield (*classes[:place], (*one, count - 1), *classes[place + 1 :])
 
 
-def _of_neighbours(views: Views) -> Partition | None:
+def _of_neighbours(views: ClauseJoints) -> OutputPartition | None:
     """Merge neighbours only, or say why that cannot be done."""
     if views.averages or not _are_numbers(views) or not _few_runs(views):
         raise UnsuitableEngine(
@@ -149,15 +149,15 @@ def _of_neighbours(views: Views) -> Partition | None:
     return _by_neighbours(views)
 
 
-def _are_numbers(views: Views) -> bool:
+def _are_numbers(views: ClauseJoints) -> bool:
     return all(isinstance(output, int | float) for output in views.outputs)
 
 
-def _few_runs(views: Views) -> bool:
+def _few_runs(views: ClauseJoints) -> bool:
     return len(views.outputs) ** 3 <= 100 * CELLS
 
 
-def _by_neighbours(views: Views) -> Partition | None:
+def _by_neighbours(views: ClauseJoints) -> OutputPartition | None:
     """Merge runs of neighbouring numbers: the finest way to divide each beginning of the outputs, one by one."""
     count = len(views.outputs)
     if not _are_numbers(views) or not _few_runs(views):
@@ -178,10 +178,10 @@ def _by_neighbours(views: Views) -> Partition | None:
     while end:
         found.append(tuple(order[begins[end] : end]))
         end = int(begins[end])
-    return Partition(tuple(found[::-1]), NEIGHBOURS)
+    return OutputPartition(tuple(found[::-1]), NEIGHBOURS)
 
 
-def _greedily(views: Views) -> Partition | None:
+def _greedily(views: ClauseJoints) -> OutputPartition | None:
     """Merge the class that breaks the policy most with the one that helps most, until none does; then divide again."""
     classes: list[Class] = [(place,) for place in range(len(views.outputs))]
     excess = views.excess(classes)
@@ -199,10 +199,10 @@ def _greedily(views: Views) -> Partition | None:
         stay = [place for place in others if place != others[chosen]]
         classes = [*(classes[place] for place in stay), merged[chosen]]
         excess, broken = np.append(excess[stay], after[chosen]), np.append(broken[stay], not mended[chosen])
-    return Partition(tuple(_divided_again(views, classes)), GREEDY)
+    return OutputPartition(tuple(_divided_again(views, classes)), GREEDY)
 
 
-def _divided_again(views: Views, classes: Sequence[Class]) -> list[Class]:
+def _divided_again(views: ClauseJoints, classes: Sequence[Class]) -> list[Class]:
     """Take outputs out of their classes again, the likeliest first, where the policy holds without them too."""
     found: list[Class] = []
     for places in classes:
@@ -220,7 +220,7 @@ MOST_NAMED = 4  # outputs that the name of a class lists
 
 
 @dataclass(frozen=True, eq=False)
-class Merged:
+class OutputMerging:
     """A release that says to which of some classes an output belongs, by the name of the class."""
 
     classes: tuple[tuple[Any, ...], ...]
@@ -254,14 +254,14 @@ def _is(output: Any, value: Any) -> RandomVariable:
     return reduce(lambda one, other: one & other, map(RandomVariable, conditions))
 
 
-def merged(outputs: Sequence[Any], classes: Sequence[Class]) -> Merged:
+def merged(outputs: Sequence[Any], classes: Sequence[Class]) -> OutputMerging:
     """Return the release that merges outputs into classes, in the order in which these begin."""
     ordered = sorted(tuple(sorted(places)) for places in classes)
     names: list[str] = []
     for number, places in enumerate(ordered):
         name = _name(outputs, places)
         names.append(name if name not in names else f"{name} (class {number + 1})")
-    return Merged(tuple(tuple(outputs[place] for place in places) for places in ordered), tuple(names))
+    return OutputMerging(tuple(tuple(outputs[place] for place in places) for places in ordered), tuple(names))
 
 
 def _name(outputs: Sequence[Any], places: Class) -> str:
@@ -307,11 +307,11 @@ class Utility:
         told = []
         if self.information is not None:
             of_all = "" if self.available is None else f" of {self.available.number()}"
-            told.append(f"{self.information.number()}{of_all} bits of the output are still told")
+            told.append(f"the release preserves {self.information.number()}{of_all} bits of the output")
         if self.unchanged is not None:
-            told.append(f"it is released unchanged with probability {self.unchanged.number()}")
+            told.append(f"the output is unchanged with probability {self.unchanged.number()}")
         if self.error is not None:
-            told.append(f"it is off by {self.error.number()} on average")
+            told.append(f"its mean absolute error is {self.error.number()}")
         return "; ".join(told)
 
 
@@ -355,8 +355,8 @@ def _of_pairs(belief: Belief, release: Release) -> Utility:
     """Measure pairs of an output and what was released in its place."""
     originals, released = zip(*belief.batch.values(), strict=True)
     before, after = (_alike(belief, Batch.of_values(list(values))) for values in (originals, released))
-    merges = isinstance(release, Merged)
-    alone = set(release.alone) if isinstance(release, Merged) else set()
+    merges = isinstance(release, OutputMerging)
+    alone = set(release.alone) if isinstance(release, OutputMerging) else set()
     unchanged = belief.probability(lambda pair: pair[1] in alone if merges else equal_values(*pair))
     error = None
     if not merges and all(isinstance(value, int | float) for value in (*originals, *released)):
@@ -407,12 +407,12 @@ class Repair:
     value: float | None = None
     bracket: tuple[float, float] | None = None
     trials: Trials = ()
-    merged: Merged | None = None
+    merged: OutputMerging | None = None
     method: str = ""
 
 
 @dataclass(frozen=True)
-class Task:
+class RepairTask:
     """What is to be repaired, and how programs are checked."""
 
     attack: Attack
@@ -434,12 +434,12 @@ class Task:
         return check(attack, self.policy, **asdict(self.options), except_probability=except_probability)
 
 
-def by_merging(task: Task, neighbours: bool) -> Repair:
+def by_merging(task: RepairTask, neighbours: bool) -> Repair:
     """Merge outputs into the finest classes after which the policy holds."""
-    views = Views.of(task.attack, task.policy, task.options)
+    views = ClauseJoints.of(task.attack, task.policy, task.options)
     found = finest(views, neighbours)
     if found is None:
-        raise NoRepair("no way to merge outputs keeps the policy")
+        raise NoRepair("no merging of outputs satisfies the policy")
     release = merged(views.outputs, found.classes)
     program = Staged(task.program, release)
     classes = how_many(len(found.classes), "class", "classes")
@@ -455,9 +455,9 @@ def _checked(repair: Repair) -> Repair:
 
 @dataclass
 class Ladder:
-    """Candidates from the least protection on, of which the first is taken that keeps the policy."""
+    """Candidates in the order of their protection, the least first; the first that satisfies the policy is taken."""
 
-    task: Task
+    task: RepairTask
     kind: str
     made: Callable[[float], Staged]
     words: str
@@ -475,10 +475,10 @@ class Ladder:
                 return Repair(self.kind, words, program, verdict, value, bracket, tuple(self.trials), method="finest")
             self.trials.append((value, verdict.status))
         tried = ", ".join(f"{value:g}" for value, _ in self.trials[:8]) + (", ..." if len(self.trials) > 8 else "")
-        raise NoRepair(f"{self.words.format(math.nan).replace('nan', 'any of ' + tried)} does not keep the policy")
+        raise NoRepair(f"{self.words.format(math.nan).replace('nan', 'any of ' + tried)} does not satisfy the policy")
 
 
-def by_rounding(task: Task, steps: Sequence[float] | None) -> Repair:
+def by_rounding(task: RepairTask, steps: Sequence[float] | None) -> Repair:
     """Round to the finest step for which the policy holds."""
     candidates = sorted(_numbers("steps", steps)) if steps is not None else _steps(task)
     return Ladder(
@@ -486,7 +486,7 @@ def by_rounding(task: Task, steps: Sequence[float] | None) -> Repair:
     ).climbed(candidates)
 
 
-def by_suppression(task: Task, thresholds: Sequence[float] | None) -> Repair:
+def by_suppression(task: RepairTask, thresholds: Sequence[float] | None) -> Repair:
     """Leave out counts below the smallest threshold for which the policy holds."""
     candidates = sorted(_numbers("thresholds", thresholds)) if thresholds is not None else _thresholds(task)
     return Ladder(
@@ -501,7 +501,7 @@ def _numbers(name: str, values: Any) -> list[float]:
     return [float(value) for value in listed]
 
 
-def _numbers_of_outputs(task: Task) -> list[float]:
+def _numbers_of_outputs(task: RepairTask) -> list[float]:
     """Return the numbers that the outputs are made of, as far as they are listed or seen."""
     batch = task.options.run(task.attack, None).prediction.batch
     plain = batch.numbers()
@@ -515,7 +515,7 @@ def _numbers_of_outputs(task: Task) -> list[float]:
     return sorted({float(number) for array in arrays for number in array.reshape(-1)})
 
 
-def _steps(task: Task) -> list[float]:
+def _steps(task: RepairTask) -> list[float]:
     """Return 1, 2 or 5 times powers of ten, from the least distance of outputs to beyond their range."""
     numbers = [number for number in _numbers_of_outputs(task) if math.isfinite(number)]
     span = 2 * max(map(abs, numbers), default=0.0) or 1.0
@@ -527,7 +527,7 @@ def _steps(task: Task) -> list[float]:
     return [step for step in steps[: beyond + 1] if step > finest * (1 + 1e-9)]
 
 
-def _thresholds(task: Task) -> list[float]:
+def _thresholds(task: RepairTask) -> list[float]:
     numbers = _numbers_of_outputs(task)
     if any(number != round(number) or number < 0 for number in numbers):
         raise ArgumentError("enforce: suppression is for counts, and the outputs are others")
@@ -538,7 +538,7 @@ def _thresholds(task: Task) -> list[float]:
 
 
 @dataclass(frozen=True)
-class Noise:
+class NoiseRange:
     """A mechanism with one parameter, its range, and which end of it is the less noise."""
 
     made: Callable[[Program, float], Any]
@@ -559,12 +559,8 @@ class Noise:
         return noisy
 
 
-def noise_of(made: Any, parameter: Mapping[str, Any], find: str, tolerance: float) -> Noise:
+def noise_of(made: Any, parameter: Mapping[str, Any], find: str, tolerance: float) -> NoiseRange:
     """Take what a user says about noise: a function of a program and a number, and the range of that."""
-    if find not in ("largest", "smallest"):
-        raise ArgumentError(f"enforce: find must be 'largest' or 'smallest', not {shown(find)}")
-    if not 0 < tolerance < 1:
-        raise ArgumentError(f"enforce: tolerance must lie between 0 and 1, not {shown(tolerance)}")
     if len(parameter) != 1:
         named = ", ".join(parameter) or "none"
         raise ArgumentError(
@@ -575,10 +571,10 @@ def noise_of(made: Any, parameter: Mapping[str, Any], find: str, tolerance: floa
         raise ArgumentError(
             f"enforce: {name} must be a range such as (0.01, 10), the lower end first, not {shown(ends)}"
         )
-    return Noise(made, name, (float(ends[0]), float(ends[1])), find, tolerance)
+    return NoiseRange(made, name, (float(ends[0]), float(ends[1])), find, tolerance)
 
 
-def by_noise(task: Task, noise: Noise) -> Repair:
+def by_noise(task: RepairTask, noise: NoiseRange) -> Repair:
     """Add the least noise of a mechanism for which the policy holds."""
     least = noise.ends[1] if noise.find == "largest" else noise.ends[0]
     program = noise.on(task.program, least)
@@ -588,9 +584,9 @@ def by_noise(task: Task, noise: Noise) -> Repair:
         told = f"{words.format(f'{least:g}')}, the least in its range"
         return Repair("noise", told, program, verdict, least, None, ((least, verdict.status),), method="least in range")
 
-    def judge(values: Sequence[float]) -> list[Trial]:
+    def judge(values: Sequence[float]) -> list[BoundaryTrial]:
         statuses = [task.check(noise.on(task.program, value), NEGLIGIBLE).status for value in values]
-        return [Trial(value, None, status) for value, status in zip(values, statuses, strict=True)]
+        return [BoundaryTrial(value, None, status) for value, status in zip(values, statuses, strict=True)]
 
     search = BoundarySearch(judge, noise.parameter, "the policy holds", noise.find, noise.tolerance)
     try:
@@ -608,7 +604,6 @@ def by_noise(task: Task, noise: Noise) -> Repair:
 
 
 ANY = "any"
-REPAIRS = ("merge", "round", "suppress", "noise")
 MOST_SHOWN = 20  # classes in the text of an enforcement
 
 
@@ -676,10 +671,10 @@ def enforce(
     attack: Attack,
     policy: Policy,
     *,
-    repair: str = "any",
+    repair: Literal["any", "merge", "round", "suppress", "noise"] = "any",
     noise: Callable[..., Any] | None = None,
-    find: str = "largest",
-    tolerance: float = 0.01,
+    find: Literal["largest", "smallest"] = "largest",
+    tolerance: InnerProbability = 0.01,
     steps: Sequence[float] | None = None,
     thresholds: Sequence[float] | None = None,
     neighbours: bool = False,
@@ -691,17 +686,35 @@ def enforce(
 ) -> Enforcement:
     """Find the smallest change of a release after which a policy holds after every output.
 
-    With `repair="merge"` outputs are merged into classes, and only the class is released: as many classes as possible
-    and, of as many, such that outputs stay alone with the greatest probability. That is
-    optimal for up to 12 outputs; with `neighbours` only numbers next to each other are merged, optimally at any number.
-    `"round"` takes the finest of some `steps` to which numbers are rounded (by default 1, 2 and 5 times powers of ten),
-    `"suppress"` the smallest of some `thresholds` below which counts are left out, and `"noise"` the least noise: a
-    function `noise` of the program and of a parameter, which is named with its range, such as `epsilon=(0.01, 10)`; the
-    `find="largest"` or `"smallest"` of it is the least noise. Finding that supposes that less noise protects less.
-    `"any"` takes whichever of these leaves the most information about the original output.
+    The changed program is always checked, by the same rules as the original.
 
-    The changed program is always checked, and by the same rules as the original. If no change keeps the policy,
-    `NoRepair` is raised; it says so if even to release nothing would not, as then the prior breaks the policy.
+    Args:
+        attack: The program, the attacker's prior and the secret.
+        policy: The limits.
+        repair: "merge" releases the class of an output: as many classes as possible and, of as many, such that outputs
+            stay alone with the greatest probability; optimal for up to 12 outputs. "round" takes the finest of some
+            steps, "suppress" the smallest threshold of counts, "noise" the least noise. "any" takes whichever
+            preserves most of the information about the original output.
+        noise: A function of the program and a parameter that adds noise.
+        find: Whether the "largest" or the "smallest" value of the parameter is the least noise. The search assumes that
+            less noise protects less.
+        tolerance: How narrow the bracket of the parameter becomes, relative to its value.
+        steps: The steps of rounding; by default 1, 2 and 5 times powers of ten.
+        thresholds: The thresholds of counts; by default all.
+        neighbours: Merge only numbers next to each other, which is optimal for any number of them.
+        engine: The inference engine, or "auto".
+        samples: How many samples are drawn where no exact answer is possible.
+        seed: Seeds the samples.
+        seconds: Limits the time of each run.
+        parameter: The name of the noise's parameter with its range, such as `epsilon=(0.01, 10)`.
+
+    Returns:
+        The changed program, the verdicts before and after, and what the change costs.
+
+    Raises:
+        NoRepair: No change satisfies the policy; the message says so if even releasing nothing would not, because the
+            prior itself violates it.
+        ArgumentError: An argument is not of its kind.
 
     >>> import privug as pv
     >>> attack = pv.Attack(lambda x, y: x + y, secret="x",
@@ -715,16 +728,14 @@ def enforce(
     check_kind("enforce", "attack", attack, (Attack,))
     check_kind("enforce", "policy", policy, (Policy,))
     given = _asked_for(repair, noise, find, tolerance, parameter)
-    task = Task(attack, policy, RunOptions(engine, samples, seed, seconds))
+    task = RepairTask(attack, policy, RunOptions(engine, samples, seed, seconds))
     return _mended(task, repair, given, steps, thresholds, neighbours)
 
 
 def _asked_for(
     repair: str, noise: Callable[..., Any] | None, find: str, tolerance: float, parameter: Mapping[str, Any]
-) -> Noise | None:
+) -> NoiseRange | None:
     """Return the noise that may be added, if any, or say what is wrong with what was asked for."""
-    if not is_one_of(repair, (ANY, *REPAIRS)):
-        raise ArgumentError(f"enforce: repair must be 'any' or one of {', '.join(REPAIRS)}, not {shown(repair)}")
     if noise is not None:
         return noise_of(noise, parameter, find, tolerance)
     if repair == "noise" or parameter:
@@ -735,7 +746,7 @@ def _asked_for(
     return None
 
 
-def _mended(task: Task, repair: str, *options: Any) -> Enforcement:
+def _mended(task: RepairTask, repair: str, *options: Any) -> Enforcement:
     """Return the best of the repairs that there are."""
     program = task.program
     before = task.check(program)
@@ -751,7 +762,7 @@ def _mended(task: Task, repair: str, *options: Any) -> Enforcement:
 
 
 def _found(
-    task: Task, repair: str, noise: Noise | None, steps: Any, thresholds: Any, neighbours: bool
+    task: RepairTask, repair: str, noise: NoiseRange | None, steps: Any, thresholds: Any, neighbours: bool
 ) -> tuple[list[Repair], list[str]]:
     """Return the repairs of the kinds asked for, and why there are none of others."""
     ways: dict[str, Callable[[], Repair]] = {
@@ -775,7 +786,7 @@ def _found(
     return found, notes
 
 
-def _enforcement(task: Task, before: Verdict, repair: Repair) -> Enforcement:
+def _enforcement(task: RepairTask, before: Verdict, repair: Repair) -> Enforcement:
     utility = utility_of(task.attack, repair.program.release, task.options)
     release = repair.merged
     classes = () if release is None else tuple(zip(release.names, release.classes, strict=True))
@@ -795,15 +806,15 @@ def _nothing(output: Any) -> int:
     return 0
 
 
-def _why_none(task: Task, notes: Sequence[str]) -> str:
-    """Say why there is no repair: because of the prior alone, or because of what was looked for."""
+def _why_none(task: RepairTask, notes: Sequence[str]) -> str:
+    """Return why there is no repair: because of the prior alone, or because of what was looked for."""
     told = "; ".join(notes)
     try:
         silent = task.check(Staged(task.program, _nothing))
     except PrivugError:
         return told
     if silent.holds:
-        return f"{told}. To release nothing would keep it"
+        return f"{told}. Releasing nothing would satisfy it"
     found = "" if silent.worst is None else f" ({silent.worst})"
     verb = "violates" if silent.violated else "may violate"
-    return f"no release can keep this policy: the prior itself {verb} it{found}, even if nothing is released. {told}"
+    return f"no release can satisfy this policy: the prior itself {verb} it{found}, even if nothing is released. {told}"

@@ -15,11 +15,11 @@ from privug.escaping import inert
 from privug.estimate import Estimate
 from privug.model.structure import random_leaves
 from privug.pictures import plots
-from privug.policy.asking import SAMPLES, RunOptions, about, listed_people, secret_of, with_inputs
 from privug.policy.checking import check
-from privug.policy.classes import Views
+from privug.policy.clause_questions import SAMPLES, RunOptions, about, listed_people, secret_of, with_inputs
 from privug.policy.clauses import max_belief
 from privug.policy.enforcement import Enforcement, enforce
+from privug.policy.output_classes import ClauseJoints
 from privug.policy.people import people_apart
 from privug.policy.policies import Policy
 from privug.policy.verdict import Verdict
@@ -194,7 +194,7 @@ def _dangerous(
     if verdict.holds:
         return ()
     try:
-        views = Views.of(attack, policy, options)
+        views = ClauseJoints.of(attack, policy, options)
     except PrivugError:
         notes.append("not all outputs are known exactly: these are the worst of those that were looked at")
         return tuple(

@@ -70,7 +70,7 @@ class NoisyOutputs:
         return begin[possible], end[possible]
 
     def inside(self, begin: Array, end: Array) -> Array:
-        """Return an output inside of each stretch, a whole number where the noise is one."""
+        """Return an output inside of each stretch, an integer where the noise is one."""
         places = between(begin, end)
         return np.round(places) if self.noise.family.kind is Kind.DISCRETE else places
 
@@ -354,9 +354,9 @@ def supremum(surface: Surface, enough: Callable[[float, float], bool]) -> Suprem
 
 
 def lattice_supremum(surface: Surface, enough: Callable[[float, float], bool]) -> Supremum | None:
-    """Return the largest number over all outputs where noise and what it is added to are whole numbers.
+    """Return the largest number over all outputs where noise and what it is added to are integers.
 
-    Outputs up to a place are looked at one by one, and all beyond it together. None if they are no whole numbers.
+    Outputs up to a place are looked at one by one, and all beyond it together. None if they are no integers.
     """
     mixture = surface.mixture
     if abs(mixture.noise.factor) != 1 or np.any(mixture.location != np.round(mixture.location)):
@@ -402,7 +402,7 @@ def mass_above(surface: Surface, limit: float, allowed: float) -> tuple[float, f
 
 
 def is_settled(limit: float, value: float, ceiling: float) -> bool:
-    """Say whether it is known on which side of its limit the largest number lies."""
+    """Return whether it is known on which side of its limit the largest number lies."""
     return value > limit or ceiling <= limit
 
 

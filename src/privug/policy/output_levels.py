@@ -22,7 +22,7 @@ from privug.leakage.vulnerability import RARE
 from privug.model.node import Array, Kind
 from privug.model.values import key_of
 from privug.observation.observations import Equals
-from privug.policy.asking import RunOptions
+from privug.policy.clause_questions import RunOptions
 from privug.policy.noisy_outputs import (
     GAP,
     Bounded,
@@ -103,11 +103,11 @@ class OutputLevels(ABC):
 
 
 @dataclass(frozen=True, eq=False)
-class Constant(OutputLevels):
+class ConstantLevel(OutputLevels):
     """One number for all outputs, such as an average or the number after one observation; or why there is none."""
 
     @classmethod
-    def of(cls, clause: Clause, number: Estimate, scope: str, engine: str, samples: float) -> "Constant":
+    def of(cls, clause: Clause, number: Estimate, scope: str, engine: str, samples: float) -> "ConstantLevel":
         """Judge one number."""
         status = clause.limit.judge(number)
         needed = samples_needed(clause, number, samples) if status is Status.UNDECIDED else None
@@ -123,7 +123,7 @@ class Constant(OutputLevels):
 
 
 @dataclass(frozen=True, eq=False)
-class Listed(OutputLevels):
+class ListedLevels(OutputLevels):
     """A number for each of finitely many outputs, by the keys of these."""
 
     levels: Mapping[Hashable, Estimate] = field(kw_only=True)
@@ -133,7 +133,7 @@ class Listed(OutputLevels):
     """Bounds the error of exact probabilities."""
 
     @classmethod
-    def of_pairs(cls, clause: Clause, found: Levels, pairs: Pairs, engine: str, error: float = 0.0) -> "Listed":
+    def of_pairs(cls, clause: Clause, found: Levels, pairs: Pairs, engine: str, error: float = 0.0) -> "ListedLevels":
         """Judge a number after each output of a finite joint."""
         levels = [found.at(place, pairs) for place in range(len(pairs.outputs))]
         keys = [key_of(output) for output in pairs.outputs]
@@ -156,7 +156,7 @@ class Listed(OutputLevels):
     @classmethod
     def of_evidence(
         cls, clause: Clause, scope: str, evidence: Sequence[Evidence], shares: Iterable[float], engine: str
-    ) -> "Listed":
+    ) -> "ListedLevels":
         """Judge the number after each of some outputs, all of which are given as evidence."""
         by_key = {key_of(one.output): one for one in evidence}
         judged = {key: clause.limit.judge(one.level) for key, one in by_key.items()}
@@ -188,7 +188,7 @@ class Listed(OutputLevels):
             return found
         return lower_bound(found, f"outputs of probability below {RARE * self.error:.0e} may tell more")
 
-    def with_missing(self, keys: Iterable[Hashable]) -> "Listed":
+    def with_missing(self, keys: Iterable[Hashable]) -> "ListedLevels":
         """Return the same levels with further outputs, after which the number is not known."""
         missing = [key for key in keys if key not in self.levels]
         if not missing:
@@ -204,14 +204,14 @@ class Listed(OutputLevels):
 
 
 @dataclass(frozen=True, eq=False)
-class Noisy(OutputLevels):
+class NoisyLevels(OutputLevels):
     """Bounds of the number after every output of a finite quantity plus noise.
 
     Of discrete noise, outputs that are not too rare are `listed` as well.
     """
 
     bounded: Bounded = field(kw_only=True)
-    listed: Listed | None = None
+    listed: ListedLevels | None = None
     excepts: bool = False
     """Whether the clause holds except for outputs of the probability that is allowed."""
 
@@ -245,14 +245,14 @@ class Noisy(OutputLevels):
         return self.listed.sup() if proven is None else proven[1].level
 
     def mass_above(self, allowed: float) -> tuple[Status, str]:
-        """Say whether the clause holds except for outputs of a probability of at most `allowed`."""
+        """Return whether the clause holds except for outputs of a probability of at most `allowed`."""
         excess = Excess.of(self.clause, {self.clause: [self.bounded]})
         assert excess is not None
         return except_for(excess, allowed)
 
 
 @dataclass(frozen=True, eq=False)
-class Searched(OutputLevels):
+class SearchedLevels(OutputLevels):
     """The worst of the outputs that were tried, where nothing is known about the others."""
 
     @property
@@ -276,22 +276,22 @@ def output_levels(
     """
     if clause.on_average:
         joint = result.joint
-        return Constant.of(clause, clause.average(joint), AVERAGE, result.engine, joint.effective_samples)
+        return ConstantLevel.of(clause, clause.average(joint), AVERAGE, result.engine, joint.effective_samples)
     if result.observation is not None:
         number = clause.after(result.prior, result.posterior)
-        return Constant.of(clause, number, ONE, result.engine, result.posterior.effective_samples)
+        return ConstantLevel.of(clause, number, ONE, result.engine, result.posterior.effective_samples)
     joint = result.joint
     if joint.output.kind is not Kind.DISCRETE:
         if joint.exact:
             return _of_continuous_outputs(question, clause, result, allowed)
-        return Constant(clause, Status.UNDECIDED, SEEN, reason=CONTINUOUS, engine=result.engine)
+        return ConstantLevel(clause, Status.UNDECIDED, SEEN, reason=CONTINUOUS, engine=result.engine)
     collected = alike_pairs if clause.counts_secrets_alike else pairs_of
     pairs = collected(joint) if joint.secret.kind is Kind.DISCRETE else None
     error = max(joint.secret.error, joint.output.error)
     found = None if pairs is None else clause.levels(pairs, result.prior, error)
     if pairs is None or found is None:
         return one_by_one(question, clause, result, options)
-    listed = Listed.of_pairs(clause, found, pairs, result.engine, error)
+    listed = ListedLevels.of_pairs(clause, found, pairs, result.engine, error)
     return _of_endless_outputs(question, clause, result, listed, allowed) if error else listed
 
 
@@ -300,7 +300,7 @@ def one_by_one(question: Attack, clause: Clause, result: Result, options: RunOpt
     known = shares_of(result.prediction)
     if len(known) > MOST_OUTPUTS:
         reason = f"there are {len(known):,} outputs, each of which would need a run of its own; round the output"
-        return Constant(clause, Status.UNDECIDED, EVERY, reason=reason, engine=result.engine)
+        return ConstantLevel(clause, Status.UNDECIDED, EVERY, reason=reason, engine=result.engine)
     evidence: list[Evidence] = []
     shares = [float(share) for share in known.probability]
     reason, details = "", ""
@@ -315,7 +315,7 @@ def one_by_one(question: Attack, clause: Clause, result: Result, options: RunOpt
                 evidence.append(Evidence(output, Estimate.undefined(reason), share))
             meter.update(done + 1, "")
     scope = EVERY if result.prediction.exact else SEEN
-    found = Listed.of_evidence(clause, scope, evidence, shares, result.engine)
+    found = ListedLevels.of_evidence(clause, scope, evidence, shares, result.engine)
     assert found.worst is not None
     undecided = found.status is Status.UNDECIDED
     needed = samples_needed(clause, found.worst, result.posterior.effective_samples) if undecided else None
@@ -360,7 +360,7 @@ def _share_seen(share: float, pairs: Pairs) -> Estimate:
 
 
 def unseen(pairs: Pairs) -> str:
-    """Say how likely an output is that no sample had: by Good and Turing, with the bound of McAllester and Schapire."""
+    """Return how likely an unseen output is: by Good and Turing, with the bound of McAllester and Schapire."""
     counts: Array = pairs.marginal**2 / np.add.reduceat(pairs.squares, pairs.starts)
     once = float(np.sum(counts <= 1.5)) / pairs.samples
     bound = min(1.0, once + (2 * math.sqrt(2) + math.sqrt(3)) * math.sqrt(math.log(3 / 0.05) / pairs.samples))
@@ -388,7 +388,7 @@ def _of_continuous_outputs(question: Attack, clause: Clause, result: Result, all
     proven = _proven(number)
     assert proven is not None
     status, worst = proven
-    found = Noisy(clause, status, EVERY, worst.level, (worst,), engine=result.engine, bounded=number)
+    found = NoisyLevels(clause, status, EVERY, worst.level, (worst,), engine=result.engine, bounded=number)
     if not allowed or status is Status.HOLDS:
         return found
     status, reason = found.mass_above(allowed)
@@ -396,7 +396,7 @@ def _of_continuous_outputs(question: Attack, clause: Clause, result: Result, all
 
 
 def _of_endless_outputs(
-    question: Attack, clause: Clause, result: Result, listed: Listed, allowed: float
+    question: Attack, clause: Clause, result: Result, listed: ListedLevels, allowed: float
 ) -> OutputLevels:
     """Return the number where integers without an end are added, however rare the outputs far out.
 
@@ -405,7 +405,7 @@ def _of_endless_outputs(
     number = bounded(question, clause, result, Kind.DISCRETE)
     if number is None or all(map(math.isfinite, number.mixture.noise.ends())):
         return listed
-    found = Noisy(
+    found = NoisyLevels(
         clause, listed.status, listed.scope, listed.worst, listed.evidence, listed.reason, listed.engine,
         listed.needed, bounded=number, listed=listed,
     )  # fmt: skip
@@ -417,7 +417,7 @@ def _of_endless_outputs(
 
 
 def except_for(excess: Excess, allowed: float) -> tuple[Status, str]:
-    """Say whether a policy holds except for outputs of the probability that is allowed, and how likely these are."""
+    """Return whether a policy holds except for outputs of the probability that is allowed, and how likely these are."""
     least, most = mass_above(excess, 0.0, allowed)
     reason = f"outputs of probability {least:.3g} to {most:.3g} break it"
     if most <= allowed:
@@ -444,7 +444,7 @@ def _proven(number: Bounded) -> tuple[Status, Evidence] | None:
 
 
 def _is_decided(limit: float, value: float, ceiling: float) -> bool:
-    """Say whether it is known on which side of its limit the largest number lies, and what it is to some digits."""
+    """Return whether it is known on which side of its limit the largest number lies, and what it is to some digits."""
     return is_settled(limit, value, ceiling) and ceiling - value <= 1e-6 * max(1.0, abs(value))
 
 
@@ -460,9 +460,9 @@ def _searched(question: Attack, clause: Clause, result: Result) -> OutputLevels:
     """Search for an output that breaks the limit, without a proof that there is none."""
     output = result.prediction
     if output.batch.numbers() is None:
-        return Constant(clause, Status.UNDECIDED, EVERY, reason=SEVERAL, engine=result.engine)
+        return ConstantLevel(clause, Status.UNDECIDED, EVERY, reason=SEVERAL, engine=result.engine)
     levels = [*TAILS, 0.5, *(1 - tail for tail in reversed(TAILS))]
-    search = _Search(question, clause, result)
+    search = _OutputSearch(question, clause, result)
     places = sorted({output.quantile(level).value for level in levels})
     with ProgressMeter("searching outputs", len(places) + REFINEMENTS) as meter:
         for place in places:
@@ -476,20 +476,22 @@ def _searched(question: Attack, clause: Clause, result: Result) -> OutputLevels:
                 break
             meter.update(len(search.tried), "")
     if not search.tried:
-        return Constant(clause, Status.UNDECIDED, EVERY, reason="no posterior can be computed", engine=result.engine)
+        return ConstantLevel(
+            clause, Status.UNDECIDED, EVERY, reason="no posterior can be computed", engine=result.engine
+        )
     worst = search.worst
     status = clause.limit.judge(worst.level)
     if status is not Status.VIOLATED and search.finds_the_same_everywhere():
-        return Constant(clause, status, EVERY, worst.level, (worst,), engine=result.engine)
+        return ConstantLevel(clause, status, EVERY, worst.level, (worst,), engine=result.engine)
     reason = ""
     if status is not Status.VIOLATED:
         status = Status.UNDECIDED
         reason = f"none of {len(search.tried)} outputs that were tried breaks it, but {NO_CERTIFICATE}"
-    return Searched(clause, status, EVERY, worst.level, (worst,), reason=reason, engine=result.engine)
+    return SearchedLevels(clause, status, EVERY, worst.level, (worst,), reason=reason, engine=result.engine)
 
 
 @dataclass(frozen=True, eq=False)
-class _Search:
+class _OutputSearch:
     """Continuous outputs that are tried one by one."""
 
     question: Attack
@@ -525,7 +527,7 @@ class _Search:
         ]
 
     def finds_the_same_everywhere(self) -> bool:
-        """Say whether the number cannot depend on the output: the spread of a normal posterior does not."""
+        """Return whether the number cannot depend on the output: the spread of a normal posterior does not."""
         if not self.clause.is_spread or self.result.engine != NORMAL:
             return False
         found = [one.level.value for one in self.tried.values()]

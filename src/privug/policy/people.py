@@ -11,7 +11,7 @@ from privug.model.plated_tables import PlatedTable
 from privug.model.plates import Fold, Plate
 from privug.model.structure import random_leaves
 from privug.model.traits import Scope
-from privug.policy.asking import listed_people, number_of_people
+from privug.policy.clause_questions import listed_people, number_of_people
 from privug.policy.policies import Clause
 
 
@@ -51,7 +51,7 @@ def _plates_told_apart_by_nothing(case: Case) -> dict[Node, Plate]:
 
 
 def _treats_alike(order: list[Node], targets: list[Node], columns: list[Node]) -> bool:
-    """Say whether nothing among the targets changes if two rows of some columns change places."""
+    """Return whether nothing among the targets changes if two rows of some columns change places."""
     by_row = set(columns)  # what has one number for each row, in the order of the rows
     for node in order:
         if node in by_row or by_row.isdisjoint(node.parents):

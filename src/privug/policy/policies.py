@@ -130,7 +130,7 @@ class Policy(ABC):
 
     @abstractmethod
     def judge(self, statuses: Callable[["Clause"], Status]) -> Status:
-        """Say whether the policy holds, given whether each of its clauses does."""
+        """Return whether the policy holds, given whether each of its clauses does."""
 
     @abstractmethod
     def excess(self, of: Callable[["Clause"], Any]) -> Any:
@@ -156,7 +156,7 @@ def _checked(policy: Any, operator: str) -> Policy:
 
 
 @dataclass(frozen=True)
-class _Pair(Policy):
+class _TwoPolicies(Policy):
     """Two policies together."""
 
     left: Policy
@@ -173,7 +173,7 @@ class _Pair(Policy):
 
 
 @dataclass(frozen=True)
-class Both(_Pair):
+class Both(_TwoPolicies):
     """A policy that holds where two others do."""
 
     def judge(self, statuses: Callable[["Clause"], Status]) -> Status:
@@ -187,7 +187,7 @@ class Both(_Pair):
 
 
 @dataclass(frozen=True)
-class Either(_Pair):
+class Either(_TwoPolicies):
     """A policy that holds after every output after which one of two others does."""
 
     def judge(self, statuses: Callable[["Clause"], Status]) -> Status:

@@ -20,7 +20,7 @@ from privug.pictures import plots
 
 
 class Status(StrEnum):
-    """Whether a policy holds for sure, is violated for sure, or neither can be told.
+    """Whether a policy certainly holds, is certainly violated, or is undecided.
 
     >>> import privug as pv
     >>> attack = pv.Attack(lambda a, b: a + b, {"a": pv.Bernoulli(0.5), "b": pv.Bernoulli(0.5)}, secret="a")
@@ -60,7 +60,7 @@ class Limit:
         return self.at_least if self.at_most is None else self.at_most
 
     def judge(self, number: Estimate) -> Status:
-        """Say whether the whole interval of an estimate lies within the limit, or all of it outside."""
+        """Return whether the whole interval of an estimate lies within the limit, or all of it outside."""
         if math.isnan(number.value):
             return Status.UNDECIDED
         return all_of([self._one(end, sign, number) for end, sign in ((self.at_most, 1), (self.at_least, -1))])
@@ -143,7 +143,7 @@ class Verdict:
     what was looked at: every output, the outputs seen in samples, one observation, or the average over outputs.
     `needed` is how many samples would probably decide what is undecided. A policy of several parts has a verdict for
     each in `parts`. `reason` names no values of secrets or outputs; `details`, which an engine gave, may. A verdict is
-    true, as in `assert check(...)`, if the policy holds for sure: neither if it is violated nor if it is undecided.
+    true, as in `assert check(...)`, only if the policy certainly holds; it is false if it is violated or undecided.
 
     >>> import privug as pv
     >>> attack = pv.Attack(lambda a, b: a + b, {"a": pv.Bernoulli(0.5), "b": pv.Bernoulli(0.5)}, secret="a")
@@ -171,17 +171,17 @@ class Verdict:
 
     @property
     def holds(self) -> bool:
-        """Whether the policy holds for sure."""
+        """Whether the policy certainly holds."""
         return self.status is Status.HOLDS
 
     @property
     def violated(self) -> bool:
-        """Whether the policy is violated for sure."""
+        """Whether the policy is certainly violated."""
         return self.status is Status.VIOLATED
 
     @property
     def undecided(self) -> bool:
-        """Whether neither can be told."""
+        """Whether it is not known if the policy holds."""
         return self.status is Status.UNDECIDED
 
     @property
@@ -231,7 +231,7 @@ class Verdict:
         return None if self.limit is None else self.limit.bound
 
     def sentence(self, *, secrets: bool = True) -> str:
-        """Say in one sentence what was found."""
+        """Return in one sentence what was found."""
         name = f"{self.about} " if self.parts else ""
         worst = self.worst if self.worst is None or self.limit is None else self.limit.told_apart(self.worst)
         found = "" if worst is None else f"; {name}at worst {worst}"

@@ -18,7 +18,7 @@ import numpy as np
 import scipy.optimize
 
 from privug import leakage
-from privug.arguments import check_kind, is_number, kinds_checked, shown
+from privug.arguments import Probability, check_kind, is_number, kinds_checked, shown
 from privug.attack import Attack
 from privug.errors import ArgumentError
 from privug.escaping import inert
@@ -27,8 +27,8 @@ from privug.leakage.channel import Channel, capacity_achieving
 from privug.leakage.finite import pairs_of
 from privug.model.node import Array
 from privug.policy import clauses
-from privug.policy.asking import SAMPLES, RunOptions, about, secret_of
 from privug.policy.checking import check
+from privug.policy.clause_questions import SAMPLES, RunOptions, about, secret_of
 from privug.policy.people import people_apart
 from privug.policy.policies import Clause, Policy
 from privug.policy.verdict import Limit, Status
@@ -86,7 +86,7 @@ def any_prior() -> Family:
 
 
 @kinds_checked
-def within(total_variation: float) -> Family:
+def within(total_variation: Probability) -> Family:
     """All priors on the secret within a total-variation distance of the attack's own.
 
     That is half the sum of the absolute differences of probabilities: the share of belief that is moved.
@@ -95,8 +95,6 @@ def within(total_variation: float) -> Family:
     >>> print(pv.policy.within(total_variation=0.1))
     priors within a total variation of 0.1 of the attacker's
     """
-    if not is_number(total_variation) or not 0 <= total_variation <= 1:
-        raise ArgumentError(f"within: total_variation must lie between 0 and 1, not {shown(total_variation)}")
     return Within(float(total_variation))
 
 

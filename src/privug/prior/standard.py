@@ -14,7 +14,7 @@ from privug.model.node import Array
 
 MOST_STEPS, CLOSE, LEAST_DENSITY = 100, 1e-15, 1e-300
 FARTHEST = 39.0  # deviations: beyond, nothing is left in floats
-FAR_BELOW, TERMS = 5.0, 32
+FAR_BELOW, TERMS = 5.0, 26
 
 
 @dataclass(frozen=True)
@@ -158,10 +158,10 @@ def _integral(z: Array) -> Array:
     density = np.exp(-0.5 * np.square(z)) / math.sqrt(2 * math.pi)
     below = np.clip(-z, 0.0, FAR_BELOW)
     tail = np.asarray(1 - below * math.sqrt(math.pi / 2) * scipy.special.erfcx(below / math.sqrt(2)))
-    far = z < -FAR_BELOW
+    far = (z < -FAR_BELOW) & (density > 0)
     if far.any():
         tail[far] = _far_ratio(-z[far])
-    return density * tail + np.maximum(z, 0.0) * scipy.special.ndtr(z)
+    return np.asarray(density * tail + np.maximum(z, 0.0) * scipy.special.ndtr(z))
 
 
 def _far_ratio(a: Array) -> Array:

@@ -5,14 +5,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from privug.arguments import kinds_checked
+from privug.arguments import Count, kinds_checked
 from privug.errors import ArgumentError
 from privug.escaping import inert
 from privug.estimate import Estimate
 from privug.inference.belief import Belief
-from privug.mechanisms.tables import cell, checked_columns, groups, labels_of, names_of
+from privug.mechanisms.plain_rows import cell, checked_columns, groups, labels_of, names_of
 from privug.pictures import plots
-from privug.reidentification.crowd import Person
+from privug.reidentification.match_counts import Person
 from privug.reidentification.questions import Asked, People, UniqueRows, belief_of, rows_at_hand
 from privug.reidentification.search import as_lines
 
@@ -236,7 +236,7 @@ class Risks:
 
 @kinds_checked
 def three_risks(
-    records: Any, columns: Any, secret: str, *, person: Person = None, samples: int = 10_000, seed: int = 0
+    records: Any, columns: Any, secret: str, *, person: Person = None, samples: Count = 10_000, seed: int = 0
 ) -> Risks:
     """Return the risks of singling out, linkability and inference for a person whose values in the columns are known.
 

@@ -10,14 +10,14 @@ from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
-from privug.arguments import kinds_checked, shown
+from privug.arguments import Count, Size, check_kind, kinds_checked, shown
 from privug.attack import Attack, Result
 from privug.digits import how_many
 from privug.errors import ArgumentError, ImpossibleObservation
 from privug.escaping import inert
 from privug.estimate import Estimate
 from privug.inference.belief import Belief
-from privug.mechanisms.tables import cell, checked_columns, checked_size, column, listed_names, names_of, rows_of
+from privug.mechanisms.plain_rows import cell, checked_columns, column, listed_names, names_of, rows_of
 from privug.model.batch import Batch, ranked
 from privug.model.node import Array
 from privug.model.table import Row, row_maker
@@ -28,8 +28,8 @@ from privug.prior.plating import nodes_of
 from privug.prior.reading import read_columns
 from privug.prior.table import Records
 from privug.program.logic import count
-from privug.reidentification.crowd import Crowd, Factor, NoneMatches, OneOfMatching, Person, scenes_of
-from privug.reidentification.laws import Block, Coding, NoClosedForm, RowLaw
+from privug.reidentification.match_counts import MatchCounts, NoneMatches, OneOfMatching, Person, ValueFactor, scenes_of
+from privug.reidentification.row_distributions import Coding, ColumnBlock, NoClosedForm, RowDistribution
 from privug.report.text import as_frame
 
 MOST_SHOWN = 10
@@ -304,7 +304,7 @@ class IndependentRows:
 
     def __init__(self, records: Records, person: Person) -> None:
         self._coding = Coding()
-        self._crowds = [Crowd(scene, self._coding) for scene in scenes_of(records, person, self._coding)]
+        self._crowds = [MatchCounts(scene, self._coding) for scene in scenes_of(records, person, self._coding)]
 
     def unique(self, columns: Sequence[str]) -> Estimate:
         """Return the probability that no other row matches."""
@@ -326,7 +326,7 @@ class IndependentRows:
         """Return the expected number of matching rows."""
         return self._average(lambda crowd: 1.0 + crowd.mean(columns), "rows")
 
-    def _average(self, answer: Callable[[Crowd], float], unit: str = "") -> Estimate:
+    def _average(self, answer: Callable[[MatchCounts], float], unit: str = "") -> Estimate:
         value = float(sum(crowd.weight * answer(crowd) for crowd in self._crowds))
         return Estimate.exactly(value if unit else min(1.0, max(0.0, value)), unit, METHOD)
 
@@ -341,7 +341,7 @@ class IndependentRows:
         parts = [crowd.weight * crowd.sharing(columns, secret, matching - 1) for crowd in self._crowds]
         return _belief(np.sum(parts, axis=0), f"{matching} matching rows")
 
-    def _counted(self, factors: Callable[[Crowd], list[Factor]]) -> Belief:
+    def _counted(self, factors: Callable[[MatchCounts], list[ValueFactor]]) -> Belief:
         parts = [crowd.weight * crowd.distribution(factors(crowd)) for crowd in self._crowds]
         total = np.zeros(max(map(len, parts)))
         for part in parts:
@@ -456,7 +456,7 @@ class KnownRows(ListedPeople):
         self._coding = Coding()
         names = rows[place].keys()
         self._codes = {name: self._coding.codes(name, [row[name] for row in others]) for name in names}
-        law = RowLaw.of(rows[place], self._coding)
+        law = RowDistribution.of(rows[place], self._coding)
         self._law = law.knowing(person, self._coding) if isinstance(person, Mapping) else law
 
     def listed(self, columns: Sequence[str], secret: str | None = None) -> tuple[Array, Array, Array]:
@@ -464,12 +464,12 @@ class KnownRows(ListedPeople):
         values, told = self._values(columns, secret)
         return self._numbers(values, columns), self._numbers(values, told), values.probabilities
 
-    def _values(self, columns: Sequence[str], secret: str | None) -> tuple[Block, tuple[str, ...]]:
+    def _values(self, columns: Sequence[str], secret: str | None) -> tuple[ColumnBlock, tuple[str, ...]]:
         """Return what the person may be in the columns and the secret, and these."""
         told = tuple(dict.fromkeys([*columns, *([] if secret is None else [secret])]))
         return self._law.joint(told, self._coding), told
 
-    def _numbers(self, values: Block, columns: Sequence[str]) -> Array:
+    def _numbers(self, values: ColumnBlock, columns: Sequence[str]) -> Array:
         if not self._law.fresh.isdisjoint(columns):
             return np.ones(len(values.codes), np.int64)
         names = [name for name in values.columns if name in columns]
@@ -494,7 +494,7 @@ class KnownRows(ListedPeople):
         agrees = self._numbers(values, columns) == sum(seen.values())
         for value, rows in seen.items():
             code = self._coding.code(secret, value)
-            having = Block(values.columns, values.codes.copy(), values.probabilities)
+            having = ColumnBlock(values.columns, values.codes.copy(), values.probabilities)
             having.codes[:, values.columns.index(secret)] = code
             agrees &= self._numbers(having, (*columns, secret)) - 1 + (own == code) == rows
         held = self._coding.values(secret)
@@ -509,10 +509,10 @@ Answer = TypeVar("Answer")
 class Asked:
     """A table, a person in it, and the best way to answer questions about them."""
 
-    def __init__(self, records: Any, person: Person, samples: int = 10_000, seed: int = 0) -> None:
+    def __init__(self, records: Any, person: Person, samples: Count = 10_000, seed: int = 0) -> None:
         records = self._records = plain_table(records)
         self._person = _checked_person(records, person)
-        self._options = {"samples": checked_size(samples, "samples"), "seed": checked_size(seed, "seed", 0)}
+        self._options = {"samples": samples, "seed": seed}
         self._names = _names(records)
         self._drawn: DrawnRows | None = None
         self._ways: list[Callable[[Any, Person], People]] = (
@@ -590,7 +590,9 @@ def _checked_person(records: Any, person: Any) -> Person:
 
 
 @kinds_checked
-def matching_rows(records: Any, columns: Any, *, person: Person = None, samples: int = 10_000, seed: int = 0) -> Belief:
+def matching_rows(
+    records: Any, columns: Any, *, person: Person = None, samples: Count = 10_000, seed: int = 0
+) -> Belief:
     """Return the belief about how many rows have the person's values in the columns, the person's own row included.
 
     `records` is a `pv.Records` prior, a plain table (a frame or a list of rows) or the path of a CSV or Parquet file
@@ -610,7 +612,9 @@ def matching_rows(records: Any, columns: Any, *, person: Person = None, samples:
 
 
 @kinds_checked
-def uniqueness(records: Any, columns: Any, *, person: Person = None, samples: int = 10_000, seed: int = 0) -> Estimate:
+def uniqueness(
+    records: Any, columns: Any, *, person: Person = None, samples: Count = 10_000, seed: int = 0
+) -> Estimate:
     """Return the probability that no other row has the person's values in the columns.
 
     It is E[(1 - x)^n] for n other rows, each of which matches the person's values with probability x; from 0
@@ -647,7 +651,7 @@ def unique_rows(records: Any, columns: Any, *, person: Person = None) -> UniqueR
 
 @kinds_checked
 def positive_disclosure(
-    records: Any, columns: Any, secret: str, *, person: Person = None, samples: int = 10_000, seed: int = 0
+    records: Any, columns: Any, secret: str, *, person: Person = None, samples: Count = 10_000, seed: int = 0
 ) -> Estimate:
     """Return the probability that all rows with the person's values in the columns also have the person's secret.
 
@@ -671,9 +675,9 @@ def sharing_rows(
     columns: Any,
     secret: str,
     *,
-    matching: int | None = None,
+    matching: Count | None = None,
     person: Person = None,
-    samples: int = 10_000,
+    samples: Count = 10_000,
     seed: int = 0,
 ) -> Belief:
     """Return the belief about how many of the matching rows have the person's secret, the person's own row included.
@@ -689,8 +693,6 @@ def sharing_rows(
     asked = Asked(records, person, samples, seed)
     names = asked.columns(columns)
     asked.secret(secret)
-    if matching is not None:
-        checked_size(matching, "matching")
     belief = asked.answer(lambda people: people.sharing(names, secret, matching))
     return belief.named(f"number of matching rows with the person's {secret}")
 
@@ -703,7 +705,7 @@ def secret_posterior(
     seen: Mapping[Any, int],
     *,
     person: Person = None,
-    samples: int = 10_000,
+    samples: Count = 10_000,
     seed: int = 0,
 ) -> Belief:
     """Return the belief about the person's secret after seeing how many matching rows have each value of it.
@@ -722,5 +724,5 @@ def secret_posterior(
     if not isinstance(seen, Mapping) or not seen:
         raise ArgumentError(f"seen must map values of {secret!r} to numbers of rows, not {shown(seen)}")
     for value, rows in seen.items():
-        checked_size(rows, f"seen[{shown(value)}]", 0)
+        check_kind("secret_posterior", f"seen[{shown(value)}]", rows, (Size,))
     return asked.answer(lambda people: people.posterior(names, secret, seen)).named(secret)

@@ -7,13 +7,12 @@ from functools import partial
 from itertools import combinations
 from typing import Any
 
-from privug.arguments import check_kind, kinds_checked
+from privug.arguments import Count, PositiveProbability, check_kind, kinds_checked
 from privug.errors import ArgumentError
 from privug.escaping import inert
 from privug.estimate import Estimate
-from privug.mechanisms.tables import checked_size
 from privug.pictures import plots
-from privug.reidentification.crowd import Person
+from privug.reidentification.match_counts import Person
 from privug.reidentification.questions import Asked, People, UniqueRows
 from privug.report.text import as_frame
 
@@ -101,10 +100,8 @@ class QuasiIdentifiers(Sequence[QuasiIdentifier]):
         return found
 
     @kinds_checked
-    def smallest(self, probability: float = LIKELY) -> list[QuasiIdentifier]:
+    def smallest(self, probability: PositiveProbability = LIKELY) -> list[QuasiIdentifier]:
         """Return the sets that single the person out with some probability and of which no part does."""
-        if isinstance(probability, bool) or not isinstance(probability, int | float) or not 0 < probability <= 1:
-            raise ArgumentError(f"smallest: the probability must lie above 0 and be at most 1, not {probability!r}")
         kept: list[QuasiIdentifier] = []
         for one in sorted(self._found, key=lambda one: len(one.columns)):
             inside = any(set(other.columns) <= set(one.columns) for other in kept)
@@ -168,8 +165,8 @@ def quasi_identifiers(
     secret: str | None = None,
     *,
     person: Person = None,
-    largest: int | None = None,
-    samples: int = 10_000,
+    largest: Count | None = None,
+    samples: Count = 10_000,
     seed: int = 0,
 ) -> QuasiIdentifiers:
     """Look at all sets of columns and rank them by how likely they single the person out.
@@ -194,7 +191,7 @@ def quasi_identifiers(
     if secret is not None:
         asked.secret(secret)
     names = asked.columns(columns, secret)
-    most = len(names) if largest is None else min(checked_size(largest, "largest"), len(names))
+    most = len(names) if largest is None else min(largest, len(names))
     sets = sum(math.comb(len(names), size) for size in range(1, most + 1))
     if not names or sets > MOST_SETS:
         raise ArgumentError(

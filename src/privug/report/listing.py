@@ -45,7 +45,7 @@ class ListedLine:
 
 
 @dataclass(frozen=True)
-class Listing:
+class LiftingListing:
     """How a program was lifted: the tier, why not a better one, and what each of its lines became."""
 
     program: str
@@ -89,8 +89,8 @@ class Listing:
         return {"program": self.program, "file": None if self.file is None else str(self.file), **how, "lines": lines}
 
 
-def explain(program: Any, **inputs: Any) -> Listing:
-    """Say how a program is lifted, line by line: what was traced, or which line prevented that.
+def explain(program: Any, **inputs: Any) -> LiftingListing:
+    """Return how a program is lifted, line by line: what was traced, or which line prevented that.
 
     `program` is an attack, or a program whose inputs are given by name.
 
@@ -113,13 +113,13 @@ def explain(program: Any, **inputs: Any) -> Listing:
     return _listed(Question(program, inputs, lambda: 0))
 
 
-def _listed(question: Question) -> Listing:
+def _listed(question: Question) -> LiftingListing:
     case = question.case(question.typical_sizes)
     how, program = question.lifting(), _innermost(question.program)
     code = getattr(program, "__code__", None)
     name = str(getattr(question.program, "__name__", "program"))
     if code is None:
-        return Listing(name, None, how, ())
+        return LiftingListing(name, None, how, ())
     operations: dict[int, list[str]] = defaultdict(list)
     for node, line in question.lines(case).items():
         word = _word(node)
@@ -132,7 +132,7 @@ def _listed(question: Question) -> Listing:
         for number in sorted(numbers)
         if (text := linecache.getline(code.co_filename, number).rstrip())
     ]
-    return Listing(name, Path(code.co_filename), how, tuple(lines))
+    return LiftingListing(name, Path(code.co_filename), how, tuple(lines))
 
 
 def _innermost(program: Any) -> Any:

@@ -10,18 +10,25 @@ from dataclasses import dataclass
 from importlib.resources import files
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from privug.arguments import represented
 from privug.digits import number_text, percent_text
 from privug.errors import ArgumentError, PrivugError
 from privug.escaping import inert
 from privug.estimate import Estimate
+from privug.inference.belief import Belief
+from privug.inference.joint import Joint
 from privug.inference.question import Case, Question
-from privug.model.node import ConstantValue, Node, ancestors
+from privug.leakage.information import mutual_information
+from privug.markup import text
+from privug.model.batch import Batch
+from privug.model.node import ConstantValue, Kind, Node, ancestors
 from privug.model.structure import random_leaves
 from privug.observation.observations import Between, Equals, Near, Noisy, Observation, Structured, SuchThat
 from privug.pictures import plots
 from privug.program.staged import Staged
-from privug.report.summary import Summary, shown_text
+from privug.report.summary import ReportSummary, listed, shown_text
 from privug.report.text import changes_html, comparison_html, leakage_html
 
 MOST_LINES = 200
@@ -89,28 +96,66 @@ class Advice(NamedTuple):
     code: str
 
 
-def what_to_try(questions: Mapping[str, float]) -> list[Advice]:
+ROUNDINGS = (0.5, 1.0, 2.0)
+"""Steps of rounding that a page measures, as multiples of the output's standard deviation."""
+
+
+def measured_roundings(joint: Joint) -> list[tuple[float, Estimate]]:
+    """Return steps to which a single number could be rounded, each with the mutual information that is left.
+
+    They are measured on the pairs of secret and output that are known already: no program is run.
+    """
+    numbers = joint.output.batch.numbers()
+    if numbers is None or numbers.dtype.kind not in "if" or joint.output.curve is not None:
+        return []
+    try:
+        spread = float(joint.output.std())
+        steps = dict.fromkeys(float(f"{factor * spread:.0e}") for factor in ROUNDINGS)
+        coarser = [step for step in steps if step > (numbers.dtype.kind == "i")]  # integers are rounded already
+        return [(step, mutual_information(_rounded_output(joint, numbers, step))) for step in coarser]
+    except PrivugError:
+        return []
+
+
+def _rounded_output(joint: Joint, numbers: Any, step: float) -> Joint:
+    output = joint.output
+    batch = Batch.of_values(np.round(numbers / step) * step)
+    rounded = Belief(batch, output.weights, output.exact, output.label, Kind.DISCRETE, error=output.error,
+                     groups=output.groups)  # fmt: skip
+    return Joint(joint.secret, rounded)
+
+
+def what_to_try(
+    questions: Mapping[str, float], measured: Sequence[tuple[float, Estimate]] = (), before: str = ""
+) -> list[Advice]:
     """Return ways to protect people, each with code that runs as it stands on an attack of the name `attack`.
 
-    `questions` are the attack's, each with how probable it is before anything is seen.
+    `questions` are the attack's, each with how probable it is before anything is seen. `measured` are steps of rounding
+    with the mutual information that is left of what was there `before`.
     """
+    told = [f"{left.number()} {left.unit} to multiples of {number_text(step)}" for step, left in measured]
+    found = f" An output tells {before} about the secret on average; rounded, {listed(told)}." if told else ""
+    step = number_text(measured[len(measured) // 2][0]).replace(",", "") if measured else "5"
     release = {
-        "rounding": "pv.mechanisms.rounded(attack.question.program, to=5)",
+        "rounding": f"pv.mechanisms.rounded(attack.question.program, to={step})",
         "noise": "pv.mechanisms.laplace(attack.question.program, sensitivity=1, epsilon=0.5)",
         "suppression": "pv.mechanisms.suppressed(attack.question.program, fewer_than=5)",
     }
     again = {name: _again(made) for name, made in release.items()}
     policy = "pv.policy.max_belief(at_most=0.9)"
-    for claim, before in list(questions.items())[:1]:
-        policy = f"pv.policy.belief(attack.questions[{claim!r}], at_most={(1 + before) / 2:.2g})"
+    for claim, probability in list(questions.items())[:1]:
+        policy = f"pv.policy.belief(attack.questions[{claim!r}], at_most={(1 + probability) / 2:.2g})"
     return [
-        Advice("Rounding", "For numbers: coarser ones tell less about each person. It promises nothing in itself, so "
-               "measure what is left.", again["rounding"]),
+        Advice("Rounding", "For numbers: coarser ones tell less about each person. Rounding promises nothing in "
+               f"itself, so measure what is left.{found} The step to= is yours to choose.", again["rounding"]),
         Advice("Noise", "For numbers that may be a little off: differential privacy bounds what any attacker learns. "
-               "The sensitivity is by how much one person can change the output.", again["noise"]),
-        Advice("Suppression", "For counts and tables: cells of few people are not shown.", again["suppression"]),
-        Advice("The smallest change that is enough", "State the limit, and let Privug look for the release that keeps "
-               "it at the least cost.", f"policy = {policy}\nprint(pv.policy.enforce(attack, policy))"),
+               "Fill in sensitivity=, by how much one person can change the output, and choose epsilon=: less is more "
+               "protection.", again["noise"]),
+        Advice("Suppression", "For counts and tables: cells of few people are not shown. The threshold fewer_than= is "
+               "yours to choose.", again["suppression"]),
+        Advice("The smallest change that is enough", "State the limit at_most=, and Privug searches for the release "
+               "that satisfies it at the least cost.",
+               f"policy = {policy}\nprint(pv.policy.enforce(attack, policy))"),
     ]  # fmt: skip
 
 
@@ -173,7 +218,7 @@ class Chapter(NamedTuple):
     """What a page says about one result."""
 
     number: int
-    summary: Summary
+    summary: ReportSummary
     picture: Any
     caption: str
     without_picture: str
@@ -215,24 +260,32 @@ def page(results: Sequence[Any], title: str = "") -> str:
         environment.get_template("report.html").render(
             title=title or (named[0].title if alone else "Privug: what several attackers learn"),
             chapters=chapters,
-            comparison=None if alone else safe(comparison_html(named)),
+            comparison=None if alone else safe(_comparison(results, named)),
             environment=_versions(),
             date=datetime.date.today().isoformat(),
         )
     )
 
 
-def _named(results: Sequence[Any], place: int) -> Summary:
+def _comparison(results: Sequence[Any], named: Sequence[ReportSummary]) -> str:
+    """Return what several attackers learn about one secret; beliefs about different ones are not compared."""
+    secrets = list(dict.fromkeys(result.attack.question.secret_name for result in results))
+    if len(secrets) == 1:
+        return comparison_html(named)
+    return f"<p>{text(f'The secrets differ ({listed(secrets)}), so the numbers are not compared.')}</p>"
+
+
+def _named(results: Sequence[Any], place: int) -> ReportSummary:
     """Return the summary of a result under the name of its attack, told apart from others of that name."""
-    summary: Summary = results[place].content.harmless()
+    summary: ReportSummary = results[place].content.harmless()
     if len(results) == 1:
         return summary
     names = [result.attack.name for result in results]
     name = names[place] if names.count(names[place]) == 1 else f"{names[place]} ({place + 1})"
-    return Summary(**{**vars(summary), "title": name}).harmless()
+    return ReportSummary(**{**vars(summary), "title": name}).harmless()
 
 
-def _chapter(result: Any, summary: Summary, number: int, safe: Any) -> Chapter:
+def _chapter(result: Any, summary: ReportSummary, number: int, safe: Any) -> Chapter:
     facts = list(summary.facts)
     caption, alt = _in_words(result, summary)
     drawn = picture_of(result, alt)
@@ -249,28 +302,35 @@ def _chapter(result: Any, summary: Summary, number: int, safe: Any) -> Chapter:
         safe(changes_html(summary)),
         safe(leakage_html(summary)),
         _risks(result, summary),
-        what_to_try(_beliefs_before(result, summary)),
+        _advice(result, summary),
         run_code(result.observation, result.options),
         run_command(result.options),
     )
 
 
-def _beliefs_before(result: Any, summary: Summary) -> dict[str, float]:
+def _advice(result: Any, summary: ReportSummary) -> list[Advice]:
+    """Return what to try, with alternatives measured where the joint is known."""
+    rows = [row.estimate for row in summary.leakage if row.name == "mutual_information"]
+    before = f"{rows[0].number()} {rows[0].unit}" if rows else ""
+    return what_to_try(_beliefs_before(result, summary), measured_roundings(result.joint) if rows else (), before)
+
+
+def _beliefs_before(result: Any, summary: ReportSummary) -> dict[str, float]:
     """Return the attack's questions, with how probable each is before anything is seen."""
     lines = [line.before for line in summary.questions]
     return {claim: float(e) for claim, e in zip(result.attack.questions, lines, strict=True) if isinstance(e, Estimate)}
 
 
-def _in_words(result: Any, summary: Summary) -> tuple[str, str]:
-    """Say what the picture is of, and for those who cannot see it what it shows."""
+def _in_words(result: Any, summary: ReportSummary) -> tuple[str, str]:
+    """Return what the picture is of, and for those who cannot see it what it shows."""
     lines = [f"{line.label} {' before and '.join(summary.cells(line))}" for line in summary.comparisons[:4]]
     seen = " before and after the observation" if result.observation is not None else " before any observation"
     caption = f"The attacker's belief about the secret{seen}"
     return f"{caption}.", f"{caption}: {'; '.join(lines) or 'a picture'}."
 
 
-def _risks(result: Any, summary: Summary) -> list[tuple[str, str]]:
-    """Say what a result means for the three risks of Opinion 05/2014 of the Article 29 Working Party."""
+def _risks(result: Any, summary: ReportSummary) -> list[tuple[str, str]]:
+    """Return what a result means for the three risks of Opinion 05/2014 of the Article 29 Working Party."""
     return [
         ("Inference", " ".join(summary.sentences)),
         ("Singling out", _singling_out(result, summary)),
@@ -283,8 +343,8 @@ def _risks(result: Any, summary: Summary) -> list[tuple[str, str]]:
     ]
 
 
-def _singling_out(result: Any, summary: Summary) -> str:
-    """Say how closely the secret is pinned down: by the best guess of one value, or by the range that is left."""
+def _singling_out(result: Any, summary: ReportSummary) -> str:
+    """Return how closely the secret is pinned down: by the best guess of one value, or by the range that is left."""
     found = {(row.name, row.about): row.estimate for row in summary.leakage}
     before, here = found.get(("bayes_vulnerability", "before")), found.get(("min_entropy", "here"))
     worst = found.get(("max_posterior_belief", ""))

@@ -38,7 +38,7 @@ class Shape:
 
 
 def is_truth(belief: Belief) -> bool:
-    """Say whether a belief is about a yes or no."""
+    """Return whether a belief is about a yes or no."""
     (column, *others) = belief.batch.columns
     return not others and column.array.dtype.kind == "b" and column.array.ndim == 1
 
@@ -104,7 +104,7 @@ def _distinct(belief: Belief) -> tuple[Array, Array, Array]:
 
 
 @dataclass(frozen=True, eq=False)
-class Side:
+class JointSide:
     """One side of a joint in cells: the cell of each pair, the edges of the cells, and names where they have some."""
 
     codes: Array
@@ -125,7 +125,7 @@ class Side:
         return len(self.edges) - 1 if self.spread is None else len(self.spread)
 
 
-def _side(belief: Belief, weights: Array) -> Side:
+def _side(belief: Belief, weights: Array) -> JointSide:
     numbers = belief.batch.numbers()
     if numbers is None or is_truth(belief):
         return _categories(belief, weights)
@@ -135,16 +135,16 @@ def _side(belief: Belief, weights: Array) -> Side:
         gap = float(np.diff(values).min()) if len(values) > 1 else 1.0
         if np.allclose(np.diff(values) / gap, np.round(np.diff(values) / gap)) and np.ptp(values) / gap < CELLS:
             edges = np.arange(values[0] - gap / 2, values[-1] + gap, gap)
-            return Side(_placed(numbers, edges), edges, (edges[:-1] + gap / 2).tolist(), True)
+            return JointSide(_placed(numbers, edges), edges, (edges[:-1] + gap / 2).tolist(), True)
         edges = np.arange(len(values) + 1) - 0.5
-        return Side(np.searchsorted(values, numbers), edges, values.tolist(), False)
+        return JointSide(np.searchsorted(values, numbers), edges, values.tolist(), False)
     edges = np.linspace(*shown_range([belief]), CELLS + 1)
     if belief.exact and belief.kind is not Kind.DISCRETE:
         return _of_ranges(numbers, weights, edges, belief)
-    return Side(_placed(numbers, edges), edges, ((edges[1:] + edges[:-1]) / 2).tolist(), True)
+    return JointSide(_placed(numbers, edges), edges, ((edges[1:] + edges[:-1]) / 2).tolist(), True)
 
 
-def _of_ranges(numbers: Array, weights: Array, edges: Array, belief: Belief) -> Side:
+def _of_ranges(numbers: Array, weights: Array, edges: Array, belief: Belief) -> JointSide:
     """Spread values that stand for ranges of a density, each of as much probability as it has, over the cells."""
     values, codes = np.unique(numbers, return_inverse=True)
     held = np.bincount(codes.reshape(-1), weights, len(values))
@@ -155,7 +155,7 @@ def _of_ranges(numbers: Array, weights: Array, edges: Array, belief: Belief) -> 
         below = np.interp(edges, (values[1:] + values[:-1]) / 2, ends[1:-1], 0.0, 1.0)
     common = np.minimum(ends[1:, None], below[None, 1:]) - np.maximum(ends[:-1, None], below[None, :-1])
     spread = np.maximum(common, 0.0) / np.maximum(np.diff(ends), 1e-300)[:, None]
-    return Side(codes.reshape(-1), edges, ((edges[1:] + edges[:-1]) / 2).tolist(), True, spread)
+    return JointSide(codes.reshape(-1), edges, ((edges[1:] + edges[:-1]) / 2).tolist(), True, spread)
 
 
 def _placed(numbers: Array, edges: Array) -> Array:
@@ -163,7 +163,7 @@ def _placed(numbers: Array, edges: Array) -> Array:
     return np.where((codes < 0) | (codes >= len(edges) - 1), -1, codes)
 
 
-def _categories(belief: Belief, weights: Array) -> Side:
+def _categories(belief: Belief, weights: Array) -> JointSide:
     """Return a cell for each of the likeliest values, and one for all others."""
     codes, support = belief.batch.factorized()
     order = np.argsort(-np.bincount(codes, weights, len(support)), kind="stable")
@@ -172,10 +172,10 @@ def _categories(belief: Belief, weights: Array) -> Side:
     places = np.full(len(support), len(listed))
     places[listed] = np.arange(len(listed))
     values = [support[place] for place in listed] + ([f"{len(support) - len(listed):,} others"] if many else [])
-    return Side(places[codes], np.arange(len(values) + 1) - 0.5, values, False)
+    return JointSide(places[codes], np.arange(len(values) + 1) - 0.5, values, False)
 
 
-def cells_of(joint: Joint) -> tuple[Side, Side, Array]:
+def cells_of(joint: Joint) -> tuple[JointSide, JointSide, Array]:
     """Return the cells of the output, those of the secret, and how likely secret (rows) and output are together."""
     weights, samples = joint.weights, len(joint.secret.batch)
     weights = np.full(samples, 1 / samples) if weights is None else weights

@@ -29,7 +29,7 @@ LONGEST_LABEL, LONGEST_SENTENCE = 120, 1000
 
 
 @dataclass(frozen=True)
-class Comparison:
+class BeforeAndAfter:
     """One line of the table: a quantity before and after the observation, if there was one."""
 
     label: str
@@ -43,7 +43,7 @@ class Comparison:
 
 
 @dataclass(frozen=True)
-class Summary:
+class ReportSummary:
     """What was asked, what came out, and how sure it is.
 
     `sentences` say in words what changed, the most important one first; `questions` are the lines about the attack's
@@ -52,13 +52,13 @@ class Summary:
 
     title: str
     sentences: Sequence[str]
-    questions: Sequence[Comparison]
-    comparisons: Sequence[Comparison]
+    questions: Sequence[BeforeAndAfter]
+    comparisons: Sequence[BeforeAndAfter]
     facts: Sequence[tuple[str, str]]
     leakage: LeakageTable
 
     @property
-    def lines(self) -> list[Comparison]:
+    def lines(self) -> list[BeforeAndAfter]:
         """All lines of the table, those about the attack's questions first."""
         return [*self.questions, *self.comparisons]
 
@@ -67,18 +67,18 @@ class Summary:
         """What the lines say: how things are before and after the observation, or before alone if there was none."""
         return ("before", "after") if any(line.after is not None for line in self.lines) else ("before",)
 
-    def cells(self, line: Comparison) -> list[str]:
+    def cells(self, line: BeforeAndAfter) -> list[str]:
         """Return what a line says, column by column."""
         both = [shown_text(line.before), "-" if line.after is None else shown_text(line.after)]
         return both[: len(self.columns)]
 
-    def harmless(self) -> "Summary":
+    def harmless(self) -> "ReportSummary":
         """Return the same summary with text that only shows and is not endless, whatever data it came from."""
-        return Summary(
+        return ReportSummary(
             _short(self.title),
             [_short(sentence, LONGEST_SENTENCE) for sentence in self.sentences],
-            [Comparison(_short(line.label), line.before, line.after) for line in self.questions],
-            [Comparison(_short(line.label), line.before, line.after) for line in self.comparisons],
+            [BeforeAndAfter(_short(line.label), line.before, line.after) for line in self.questions],
+            [BeforeAndAfter(_short(line.label), line.before, line.after) for line in self.comparisons],
             [(_short(label), _short(text, LONGEST_SENTENCE)) for label, text in self.facts],
             self.leakage,
         )
@@ -117,7 +117,7 @@ def how_it_went(answer: Answer, *, observed: bool) -> list[tuple[str, str]]:
 
 
 def known_inputs(question: Question) -> str:
-    """Say what the attacker knows: the inputs, the sizes of tables, and how the secret is distributed."""
+    """Return what the attacker knows: the inputs, the sizes of tables, and how the secret is distributed."""
     leaf = flatten(question.case(question.typical_sizes).secret)[1]
     secret = describe(leaf[0].node) if len(leaf) == 1 and isinstance(leaf[0], RandomVariable) else None
     shown = []
@@ -144,7 +144,7 @@ def _rows_of_inputs(question: Question) -> dict[str, int | None]:
 
 
 def assumption(facts: Sequence[Callable[..., Any]], probability: Estimate) -> str:
-    """Say what is assumed, by the names of the facts, and how likely that was before."""
+    """Return what is assumed, by the names of the facts, and how likely that was before."""
     return f"{'; '.join(facts_in_words(facts))} (of probability {probability.number()} under the prior alone)"
 
 
@@ -203,7 +203,7 @@ def about_a_claim(attacker: Attacker, claim: str, before: Estimate, after: Estim
 
 
 def about_the_secret(attacker: Attacker, name: str, before: Belief, after: Belief | None) -> str:
-    """Say what became of the belief about a secret: of its likeliest value, or of the range in which it lies."""
+    """Return what became of the belief about a secret: of its likeliest value, or of the range in which it lies."""
     try:
         if _has_few_values(before) and (after is None or _has_few_values(after)):
             return _about_the_likeliest(attacker, name, before, after)
@@ -249,7 +249,7 @@ MOST_PARTS = 6
 MOST_TOGETHER = 12  # values of several parts that are listed together
 
 
-def comparisons(before: Belief, after: Belief | None, names: Sequence[str] = ()) -> list[Comparison]:
+def comparisons(before: Belief, after: Belief | None, names: Sequence[str] = ()) -> list[BeforeAndAfter]:
     """Compare a belief before and after an observation, if there was one; a structured quantity part by part.
 
     `names` are those of its parts.
@@ -290,8 +290,8 @@ def _alone(belief: Belief, batch: Batch) -> Belief:
     return replace(belief, batch=batch, spread=None, curve=None)
 
 
-def _single_comparisons(before: Belief, after: Belief | None) -> list[Comparison]:
-    lines: list[Comparison] = []
+def _single_comparisons(before: Belief, after: Belief | None) -> list[BeforeAndAfter]:
+    lines: list[BeforeAndAfter] = []
     beliefs = [before] if after is None else [before, after]
     numeric = all(belief.batch.numbers() is not None for belief in beliefs)
     if numeric and before.batch.distinct() > 2:
@@ -311,11 +311,11 @@ def _range(belief: Belief) -> CredibleInterval:
     return CredibleInterval(low, high, 0.9)
 
 
-def _line(label: str, values: Sequence[Shown]) -> Comparison:
-    return Comparison(label, values[0], values[1] if len(values) > 1 else None)
+def _line(label: str, values: Sequence[Shown]) -> BeforeAndAfter:
+    return BeforeAndAfter(label, values[0], values[1] if len(values) > 1 else None)
 
 
-def _value_comparisons(beliefs: Sequence[Belief], most: int) -> list[Comparison]:
+def _value_comparisons(beliefs: Sequence[Belief], most: int) -> list[BeforeAndAfter]:
     """Compare the probabilities of the likeliest values, and of all others together."""
     if max(belief.batch.distinct() for belief in beliefs) > most:
         return []
@@ -345,17 +345,17 @@ Claim = tuple[str, Estimate, Estimate | None]
 """A question of an attack, and its probability before and after."""
 
 
-def summary_of(result: Any, answer: Answer, remarks: Sequence[str]) -> Summary:
+def summary_of(result: Any, answer: Answer, remarks: Sequence[str]) -> ReportSummary:
     """Return what a report says about the result of an attack, which an engine gave."""
     question: Question = result.attack.question
     claims = claims_of(result)
-    lines = [Comparison(f"P({claim})", old, new) for claim, old, new in claims]
+    lines = [BeforeAndAfter(f"P({claim})", old, new) for claim, old, new in claims]
     sentences, table = sentences_of(result, claims), result.leakage()
     sentences += [table.warning] if table.warning else []
     names = question.secret if isinstance(question.secret, list | tuple) else ()
     changes = comparisons(result.prior, _after(result), names)
     title = f"Privug: {result.attack.name}"
-    return Summary(title, sentences, lines, changes, _facts(result, answer, remarks), table)
+    return ReportSummary(title, sentences, lines, changes, _facts(result, answer, remarks), table)
 
 
 def claims_of(result: Any) -> list[Claim]:
@@ -423,7 +423,7 @@ def _facts(result: Any, answer: Answer, remarks: Sequence[str]) -> list[tuple[st
 
 def plain_values(result: Any) -> dict[str, Any]:
     """Return what a report says as plain values, numbers with all their digits."""
-    summary: Summary = result.content
+    summary: ReportSummary = result.content
     evidence = result.diagnostics.evidence
     return {
         "attack": result.attack.name,

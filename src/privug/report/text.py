@@ -17,7 +17,7 @@ from privug.escaping import inert
 from privug.leakage.register import LeakageRow, LeakageTable
 from privug.markup import definitions, paragraphs, table, text
 from privug.output import as_json
-from privug.report.summary import Summary, known_inputs
+from privug.report.summary import ReportSummary, known_inputs
 
 
 def as_frame(rows: list[dict[str, Any]]) -> Any:
@@ -32,7 +32,7 @@ def as_frame(rows: list[dict[str, Any]]) -> Any:
 WIDTH = 110
 
 
-def as_text(summary: Summary, width: int = WIDTH) -> str:
+def as_text(summary: ReportSummary, width: int = WIDTH) -> str:
     """Return a summary as text for a terminal or a file: what was learned first, then how that is known."""
     summary = summary.harmless()
     buffer = io.StringIO()
@@ -69,7 +69,7 @@ def _leakage_grid(leakage: LeakageTable) -> TextTable:
     return table
 
 
-def _leakages(summaries: Sequence[Summary]) -> TextTable:
+def _leakages(summaries: Sequence[ReportSummary]) -> TextTable:
     """Return the measures of several summaries side by side."""
     columns = [{measure_title(row): measure_value(row) for row in summary.leakage} for summary in summaries]
     table = TextTable(box=SIMPLE_HEAD, pad_edge=True)
@@ -99,7 +99,7 @@ def _console(buffer: io.StringIO, width: int) -> Console:
     return Console(file=buffer, width=width, color_system=None, highlight=False, markup=False, emoji=False)
 
 
-def _facts_grid(summary: Summary) -> TextTable:
+def _facts_grid(summary: ReportSummary) -> TextTable:
     facts = TextTable.grid(padding=(0, 2))
     for label, fact in summary.facts:
         facts.add_row(f"  {label}", fact)
@@ -110,7 +110,7 @@ def _lines(buffer: io.StringIO) -> str:
     return "\n".join(line.rstrip() for line in buffer.getvalue().splitlines())
 
 
-def side_by_side(title: str, summaries: Sequence[Summary], width: int = WIDTH) -> str:
+def side_by_side(title: str, summaries: Sequence[ReportSummary], width: int = WIDTH) -> str:
     """Return several summaries next to each other: what each attacker learns first, then what all of them share."""
     summaries = [summary.harmless() for summary in summaries]
     buffer = io.StringIO()
@@ -128,7 +128,7 @@ def side_by_side(title: str, summaries: Sequence[Summary], width: int = WIDTH) -
     return _lines(buffer)
 
 
-def _beside(summaries: Sequence[Summary]) -> TextTable:
+def _beside(summaries: Sequence[ReportSummary]) -> TextTable:
     """Return the lines that any of the summaries has, each with its values before and after."""
     table = TextTable(box=SIMPLE_HEAD, pad_edge=True)
     table.add_column("")
@@ -206,19 +206,19 @@ def _harmless(
     )
 
 
-def result_html(summary: Summary) -> str:
+def result_html(summary: ReportSummary) -> str:
     """Return what a result says: the sentences first, then the tables, then how they were found."""
     pieces = [f"<h3>{text(summary.title)}</h3>", paragraphs(summary.sentences), changes_html(summary)]
     return "".join([*pieces, leakage_html(summary), definitions(summary.facts)])
 
 
-def changes_html(summary: Summary) -> str:
+def changes_html(summary: ReportSummary) -> str:
     """Return the table of what is believed before and after."""
     rows = [[line.label, *summary.cells(line)] for line in summary.lines]
     return table(["belief", *summary.columns], rows, numbers=len(summary.columns)) if rows else ""
 
 
-def leakage_html(summary: Summary) -> str:
+def leakage_html(summary: ReportSummary) -> str:
     """Return the table of measures, with what each means and how it was obtained."""
     header = ["measure", "value", "what it means", "how it was obtained"]
     rows = [
@@ -228,13 +228,13 @@ def leakage_html(summary: Summary) -> str:
 
 
 def how_obtained(estimate: Any) -> str:
-    """Say how a number was obtained."""
+    """Return how a number was obtained."""
     if estimate.exact:
         return estimate.method if estimate.method.startswith("exact") else "exact"
     return f"{estimate.method or 'sampled'}; 95 % interval"
 
 
-def comparison_html(summaries: Sequence[Summary]) -> str:
+def comparison_html(summaries: Sequence[ReportSummary]) -> str:
     """Return what several attackers learn, next to each other."""
     columns = [summary.columns for summary in summaries]
     header = ["", *(f"{s.title}: {word}" for s, words in zip(summaries, columns, strict=True) for word in words)]

@@ -5,22 +5,22 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Annotated, Any, Literal
 
-from privug.arguments import check_takes, is_truth, kinds_checked, naming, shown
+from privug.arguments import InnerProbability, NumberRange, check_takes, is_truth, kinds_checked, naming, shown
 from privug.attack import Attack, Result
 from privug.errors import ArgumentError, StudyError
 from privug.escaping import inert
 from privug.estimate import Estimate
 from privug.pictures import plots
-from privug.policy.boundary import BoundarySearch, Trial, rounded_inwards, spaced
+from privug.policy.boundary import BoundarySearch, BoundaryTrial, rounded_inwards, spaced
 from privug.policy.verdict import Limit, Status
 from privug.report.text import grid_html, grid_text
-from privug.studies.cells import (
+from privug.studies.measured import (
     Cell,
     Job,
     Measure,
-    Settings,
+    StudySettings,
     answer,
     asked_by_name,
     cell_text,
@@ -45,7 +45,7 @@ def _judged(holds: Callable[[Result], Any], result: Result) -> Estimate:
 
 
 @dataclass(frozen=True)
-class Target:
+class LimitedMeasure:
     """What is limited, and how it is measured."""
 
     name: str
@@ -68,7 +68,7 @@ def target_of(
     holds: Callable[[Result], Any] | None,
     claim: str,
     name: str,
-) -> Target:
+) -> LimitedMeasure:
     """Return what is limited and how it is measured; a measure without a name has that of its function."""
     if holds is not None:
         if measure is not None or at_most is not None or at_least is not None or not callable(holds):
@@ -77,7 +77,7 @@ def target_of(
             )
         own = getattr(holds, "__name__", "")
         words = claim or ("the policy holds" if own in ("", "<lambda>") else f"{own.replace('_', ' ')}")
-        return Target(words, partial(_judged, holds), Limit(at_least=1.0), words)
+        return LimitedMeasure(words, partial(_judged, holds), Limit(at_least=1.0), words)
     if measure is None or (at_most is None) == (at_least is None):
         raise ArgumentError("calibrate: give a measure with one of at_most= and at_least=, or a predicate holds=")
     if not name:
@@ -85,7 +85,7 @@ def target_of(
         own = getattr(measure, "__name__", "<lambda>")
         name = "the measure" if own == "<lambda>" else own
     limit = Limit(at_most, at_least)
-    return Target(name, measure, limit, claim or f"{label(name)} is {limit}", has_unit=bool(claim))
+    return LimitedMeasure(name, measure, limit, claim or f"{label(name)} is {limit}", has_unit=bool(claim))
 
 
 @dataclass(frozen=True)
@@ -108,7 +108,7 @@ class Calibration:
     bracket: tuple[float, float]
     claim: str
     find: str
-    trials: tuple[Trial, ...]
+    trials: tuple[BoundaryTrial, ...]
     remarks: tuple[str, ...] = ()
     limit: Limit | None = None
     measure: str = "measured"
@@ -177,31 +177,51 @@ def calibrate(
     at_least: float | None = None,
     holds: Callable[[Result], Any] | None = None,
     claim: str = "",
-    find: str = "largest",
+    find: Literal["largest", "smallest"] = "largest",
     observe: Any = None,
-    grid: int = 9,
-    tolerance: float = 1e-4,
+    grid: Annotated[int, NumberRange(2)] = 9,
+    tolerance: InnerProbability = 1e-4,
     engine: str = "auto",
     samples: int = 10_000,
     seed: int = 0,
     checkpoint: str | os.PathLike[str] | None = None,
     **parameter: tuple[float, float],
 ) -> Calibration:
-    """Find the largest value of a parameter for which a limit is kept: "what epsilon should I choose?".
+    """Find the largest value of a parameter for which a limit holds: "what epsilon should I choose?".
 
-    The limit is a `measure` that must be `at_most` or `at_least` a number, or a predicate `holds` on the result. The
-    measure is the name of one of the attack's questions, such as "Alice is under 18", the name of a measure, such as
-    "max_posterior_belief" or "mutual_information", or a function from a result to an estimate. The belief that answers
-    a question is the one after `observe`; without it, after any output: the worst case. Where that is only known on
-    samples, the limit is kept if the mechanism's promise says so: an output of an epsilon-differentially private one
-    changes the odds of what is true of one row by at most exp(epsilon). The parameter is named with its range, as
-    in `epsilon=(0.01, 10)`; `attack_for` gets it and returns the attack. With `find="smallest"` the smallest such value
-    is searched for, from the upper end of the range.
+    A grid of values is tried first; the boundary of the limit is then narrowed down by halving. The limit counts as
+    satisfied only if the whole interval of the measure satisfies it, so that an answer from samples errs on the safe
+    side; the bracket says how much larger the true answer may be. If the limit holds again beyond a value that
+    violates it, the first boundary is returned, with a remark.
 
-    The limit counts as kept only if the whole interval of the measure keeps it, so an answer from samples is on the
-    safe side; the bracket says how much larger the true answer may be. A grid of values is tried first: if the limit is
-    kept again beyond a value that breaks it, the answer is the first boundary and says so. The boundary is then halved
-    down to the `tolerance`, relative to its value. It is an error if the limit is kept nowhere, or everywhere.
+    Args:
+        attack_for: A function of the parameter, by name, that returns the attack.
+        measure: What is limited: the name of one of the attack's questions, such as "Alice is under 18", the name of a
+            measure, such as "max_posterior_belief" or "mutual_information", or a function from a result to an estimate.
+            The belief that answers a question is the one after `observe`; without it the worst case, after any output.
+            Where that is only known on samples, the mechanism's guarantee bounds it: an output of an
+            epsilon-differentially private mechanism changes the odds of a statement about one row by at most
+            exp(epsilon).
+        at_most: The largest value that the measure may have.
+        at_least: The smallest value that the measure may have.
+        holds: A predicate on the result, in place of a measure with a limit.
+        claim: The limit in words, for messages.
+        find: Whether the "largest" or the "smallest" such value is searched for.
+        observe: What the attacker sees, or a function of the parameter that returns it.
+        grid: How many values are tried first.
+        tolerance: How narrow the bracket becomes, relative to the value.
+        engine: The inference engine, or "auto".
+        samples: How many samples are drawn where no exact answer is possible.
+        seed: Seeds the samples.
+        checkpoint: The path of a file that keeps trials, as in `pv.sweep`.
+        parameter: The name of the parameter with its range, such as `epsilon=(0.01, 10)`.
+
+    Returns:
+        The value, its bracket, and all trials.
+
+    Raises:
+        ArgumentError: The limit holds everywhere in the range, or an argument is not of its kind.
+        InferenceError: The limit holds nowhere, or not at the end of the range at which the search starts.
 
     >>> import privug as pv
     >>> def noisy_bit(epsilon):
@@ -212,13 +232,12 @@ def calibrate(
     epsilon = 0.40544 is the largest for which bayes vulnerability is at most 0.6 (exact; no longer at 0.405481).
     """
     name, low, high = _range(parameter)
-    _check_way(find, grid, tolerance)
     options = {"engine": engine, "samples": samples, "seed": seed}
     asked = _LimitArguments(measure, at_most, at_least, holds, claim)
     target = asked.target(partial(made, attack_for, {name: low}), observe, options)
-    study = Settings({target.name: target.measure}, {}, options)
+    study = StudySettings({target.name: target.measure}, {}, options)
 
-    def judge(values: Sequence[float]) -> list[Trial]:
+    def judge(values: Sequence[float]) -> list[BoundaryTrial]:
         jobs = [Job(partial(made, attack_for, {name: value}), observed(observe, {name: value})) for value in values]
         cells = [one.cell(target.name) for one in outcomes(jobs, study, f"calibrating {name}")]
         return [_trial(value, cell, target.limit) for value, cell in zip(values, cells, strict=True)]
@@ -234,16 +253,8 @@ def calibrate(
     )  # fmt: skip
 
 
-def _trial(value: float, cell: Cell, limit: Limit) -> Trial:
-    return Trial(value, cell, limit.judge(cell) if isinstance(cell, Estimate) else Status.UNDECIDED)
-
-
-def _check_way(find: str, grid: int, tolerance: float) -> None:
-    """Refuse a way of searching that is none."""
-    if find not in ("largest", "smallest"):
-        raise ArgumentError(f"find must be 'largest' or 'smallest', not {find!r}")
-    if isinstance(grid, bool) or not isinstance(grid, int) or grid < 2 or not 0 < tolerance < 1:
-        raise ArgumentError("grid must be a whole number, 2 or more, and tolerance a number between 0 and 1")
+def _trial(value: float, cell: Cell, limit: Limit) -> BoundaryTrial:
+    return BoundaryTrial(value, cell, limit.judge(cell) if isinstance(cell, Estimate) else Status.UNDECIDED)
 
 
 @dataclass(frozen=True)
@@ -256,7 +267,7 @@ class _LimitArguments:
     holds: Callable[[Result], Any] | None
     claim: str
 
-    def target(self, first: Callable[[], Attack], observe: Any, options: Mapping[str, Any]) -> Target:
+    def target(self, first: Callable[[], Attack], observe: Any, options: Mapping[str, Any]) -> LimitedMeasure:
         """Return what is limited and how it is measured: a question of the attack, or a measure."""
         called, function = "", self.measure
         if isinstance(self.measure, str) and not is_measure(self.measure) and self.holds is None:

@@ -12,13 +12,13 @@ from privug.errors import ArgumentError
 from privug.observation.observations import Observation
 from privug.pictures import plots
 from privug.report.text import Grids
-from privug.studies.cells import (
+from privug.studies.measured import (
+    AttackMeasures,
     Cell,
     Job,
     Measure,
-    Outcome,
-    Refusal,
-    Settings,
+    NoNumber,
+    StudySettings,
     cell_text,
     checked_measures,
     gathered,
@@ -45,7 +45,7 @@ class ComparisonMatrix(Grids):
 
     attackers: tuple[str, ...]
     programs: tuple[str, ...]
-    outcomes: Mapping[tuple[str, str], Outcome]
+    outcomes: Mapping[tuple[str, str], AttackMeasures]
 
     @property
     def measures(self) -> tuple[str, ...]:
@@ -114,10 +114,24 @@ def compare(
 ) -> ComparisonMatrix:
     """Run every attacker on every program, and measure each.
 
-    `attackers` maps names to priors, as `pv.Attack` takes them; `programs` maps names to programs. `observe` is what
-    every attacker sees, or a dict from each program's name to what is seen of it; `assume` are facts that every
-    attacker knows, or a dict from each attacker's name to theirs. `measures` and `checkpoint` are as in `pv.sweep`.
-    What Privug refuses in one cell is told there, and the others are computed.
+    Args:
+        attackers: Maps names to priors, as `pv.Attack` takes them.
+        programs: Maps names to programs.
+        secret: The secret, as `pv.Attack` takes it.
+        observe: What every attacker sees, or a dict from each program's name to what is seen of it.
+        assume: Facts that every attacker knows, or a dict from each attacker's name to theirs.
+        measures: The measures, as in `pv.sweep`.
+        questions: Maps claims in words to predicates on the secret.
+        engine: The inference engine, or "auto".
+        samples: How many samples are drawn where no exact answer is possible.
+        seed: Seeds the samples.
+        checkpoint: The path of a file that keeps cells as they are computed, as in `pv.sweep`.
+
+    Returns:
+        A cell for each attacker, program and measure. A cell that cannot be computed contains the reason.
+
+    Raises:
+        ArgumentError: An argument is not of its kind, or there are no attackers or no programs.
 
     >>> import privug as pv
     >>> matrix = compare(
@@ -137,11 +151,11 @@ def compare(
         options: Any = {"questions": questions, "assume": facts[a], "name": f"{a}, {p}"}
         jobs.append(Job(partial(Attack, programs[p], attackers[a], secret, **options), seen[p]))
     how = {"engine": engine, "samples": samples, "seed": seed}
-    study = Settings(checked_measures(measures, how), {}, how)
+    study = StudySettings(checked_measures(measures, how), {}, how)
     asked = {"attackers": attackers, "programs": programs, "secret": (secret,), "observe": observe, "assume": assume}
     with kept_in(checkpoint, "comparison", **asked, measures=measures, questions=questions, **how):
         found = gathered(jobs, study, "comparing")
-    found += [Outcome({}, refusal=Refusal("interrupted before this cell"))] * (len(jobs) - len(found))
+    found += [AttackMeasures({}, refusal=NoNumber("interrupted before this cell"))] * (len(jobs) - len(found))
     return ComparisonMatrix(tuple(attackers), tuple(programs), dict(zip(pairs, found, strict=True)))
 
 

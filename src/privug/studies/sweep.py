@@ -23,12 +23,12 @@ from privug.observation.observations import Observation
 from privug.pictures import plots
 from privug.program.logic import where
 from privug.report.text import Grids
-from privug.studies.cells import (
+from privug.studies.measured import (
+    AttackMeasures,
     Cell,
     Job,
     Measure,
-    Outcome,
-    Settings,
+    StudySettings,
     cell_text,
     checked_measures,
     gathered,
@@ -133,7 +133,7 @@ class Sweep(Grids):
     """
 
     points: tuple[Parameters, ...]
-    outcomes: tuple[Outcome, ...]
+    outcomes: tuple[AttackMeasures, ...]
     wanted: int
     """How many points were asked for; there are fewer if the sweep was interrupted."""
 
@@ -221,20 +221,31 @@ def sweep(
 ) -> Sweep:
     """Run an attack for every combination of parameters, and measure each.
 
-    `attack_for` gets the parameters by name and returns the attack. `observe` is what the attacker sees, or a function
-    of the parameters that says so.
+    Args:
+        attack_for: A function of the parameters, by name, that returns the attack.
+        observe: What the attacker sees, or a function of the parameters that returns it.
+        measures: Names of measures, such as "mutual_information", and of the attack's own questions, such as "Alice is
+            under 18"; or a dict from names to functions from a result to an estimate. By default the attack's
+            questions, the mutual information, for a discrete secret the Bayes vulnerability, and what an observation
+            reveals.
+        utility: The program without protection: the mean distance of the outputs from its outputs is measured as well
+            (`expected_error`).
+        engine: The inference engine, or "auto".
+        samples: How many samples are drawn where no exact answer is possible.
+        seed: The same seed gives the same numbers on any number of workers.
+        checkpoint: The path of a file that keeps points as they are measured: a sweep that was killed or interrupted
+            continues from it if it is called again.
+        parameters: The values of each parameter, by name.
 
-    `measures` lists names: of measures, such as "mutual_information", and of the attack's own questions, such as "Alice
-    is under 18". A question is answered by the belief after the observation; if nothing is observed, by the worst case,
-    the largest belief that any output leads to, and so is "max_posterior_belief" for the likeliest secret. Where only
-    samples exist, the worst case is bounded by what the mechanism promises. Or `measures` maps names to functions from
-    a result to an estimate. Without it there are the attack's questions, the mutual information, for a discrete secret
-    the Bayes vulnerability, and what an observation told.
+    Returns:
+        The measures for each combination of parameters. A question is answered by the belief after the observation; if
+        nothing is observed, by the worst case, the largest belief after any output, and so is "max_posterior_belief"
+        for the likeliest secret. Where only samples exist, the worst case is bounded by what the mechanism promises.
+        Ctrl-C returns what has been measured so far.
 
-    `utility` is the program without protection: how far outputs are from its outputs on average is then measured too
-    (`expected_error`). The same seed gives the same numbers on any number of workers. Ctrl-C gives what is there by
-    then. `checkpoint` is the path of a file that keeps points as they are measured: a sweep that was killed or
-    interrupted goes on from there if it is called again.
+    Raises:
+        ArgumentError: A parameter has no values, or an argument is not of its kind.
+        StudyError: `attack_for` or a measure fails, or returns something else.
 
     >>> import privug as pv
     >>> def noisy_bit(epsilon):
@@ -250,7 +261,7 @@ def sweep(
     further: dict[str, Measure] = {}
     if utility is not None:
         further = {"expected_error": partial(expected_error, noiseless=utility, samples=samples, seed=seed)}
-    study = Settings(checked_measures(measures, options), further, options)
+    study = StudySettings(checked_measures(measures, options), further, options)
     jobs = [Job(partial(made, attack_for, point), observed(observe, point)) for point in points]
     asked = {"attack_for": attack_for, "observe": observe, "measures": measures, "utility": utility, **options}
     with kept_in(checkpoint, "sweep", **asked, parameters=points):

@@ -18,7 +18,7 @@ from privug.model.structure import random_leaves
 from privug.model.table import Table
 from privug.model.variable import RandomVariable
 from privug.policy import clauses
-from privug.policy.asking import RunOptions, asked
+from privug.policy.clause_questions import RunOptions, asked
 from privug.policy.output_levels import output_levels
 from privug.prior.family import Draw
 

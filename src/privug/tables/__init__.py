@@ -1,8 +1,8 @@
 """Published tables, as published: totals, suppressed and rounded cells, and what they give away together."""
 
-from privug.tables.auditing import AuditedCell, FurtherSuppression, Problem, TableAudit, audit
-from privug.tables.reading import read
-from privug.tables.table import Dimension, PublishedCell, Table
+from privug.tables.disclosure_audit import AuditedCell, FurtherSuppression, Problem, TableAudit, audit
+from privug.tables.published_table import Dimension, PublishedCell, Table
+from privug.tables.table_files import read
 
 __all__ = [
     "AuditedCell",

@@ -17,7 +17,7 @@ from scipy.special import gammaln
 
 from privug.arguments import LARGEST, is_number, shown
 from privug.errors import ArgumentError
-from privug.tables.table import System, Terms
+from privug.tables.published_table import System, Terms
 
 Prior = Literal["uniform", "poisson", "multinomial"]
 PRIORS = ("uniform", "poisson", "multinomial")
@@ -134,7 +134,7 @@ class _Layer:
 
 
 @dataclass
-class _Step:
+class _CountStep:
     """How states go on for each value of a count: from the rows in `source`, over the values from `low` on."""
 
     source: Codes
@@ -211,7 +211,7 @@ def _order(sums: _Sums) -> list[int]:
     return order
 
 
-def _forward(sums: _Sums, order: Sequence[int], weights: Sequence[Floats]) -> tuple[list[_Layer], list[_Step]]:
+def _forward(sums: _Sums, order: Sequence[int], weights: Sequence[Floats]) -> tuple[list[_Layer], list[_CountStep]]:
     least = [sum(-sums.widths[c] for c, sign in terms if sign < 0) for terms in sums.terms]
     most = [sum(sums.widths[c] for c, sign in terms if sign > 0) for terms in sums.terms]
     missing = [len(terms) for terms in sums.terms]
@@ -236,7 +236,9 @@ def _forward(sums: _Sums, order: Sequence[int], weights: Sequence[Floats]) -> tu
     return layers, steps
 
 
-def _step(sums: _Sums, count: int, layer: _Layer, after: _Layer, least: Sequence[int], most: Sequence[int]) -> _Step:
+def _step(
+    sums: _Sums, count: int, layer: _Layer, after: _Layer, least: Sequence[int], most: Sequence[int]
+) -> _CountStep:
     """Return which values each state allows: what is then left must be what the other counts can sum to."""
     low = np.zeros(len(layer.codes), np.int64)
     high = np.full(len(layer.codes), sums.widths[count], np.int64)
@@ -252,10 +254,10 @@ def _step(sums: _Sums, count: int, layer: _Layer, after: _Layer, least: Sequence
         base += (layer.left(equation, sums.right[equation]) - start) * stride
         slope -= signs.get(equation, 0) * stride
         stride *= span
-    return _Step(source, low[source], (high - low + 1)[source], base[source], slope)
+    return _CountStep(source, low[source], (high - low + 1)[source], base[source], slope)
 
 
-def _merged(layer: _Layer, step: _Step, empty: _Layer, weights: Floats) -> _Layer:
+def _merged(layer: _Layer, step: _CountStep, empty: _Layer, weights: Floats) -> _Layer:
     """Return the next layer: the states that steps lead to, each with the sum of the weights that lead there."""
     before = layer.logs[step.source]
     found = [_grouped(after, before[rows] + weights[values]) for rows, values, after, _ in step.parts()]
@@ -283,7 +285,7 @@ def _log_sums(logs: Floats, starts: Codes) -> Floats:
 
 
 def _backward(
-    layer: _Layer, step: _Step, after: _Layer, later: Floats, weights: Floats, total: float
+    layer: _Layer, step: _CountStep, after: _Layer, later: Floats, weights: Floats, total: float
 ) -> tuple[Floats, Floats]:
     """Return the distribution of a count, and the weight of what may follow each state before it."""
     shares = np.zeros(len(weights))

@@ -24,7 +24,7 @@ from scipy.sparse import csr_matrix
 
 from privug.errors import InferenceError
 from privug.progress import ProgressMeter
-from privug.tables.table import Component, System
+from privug.tables.published_table import System, SystemComponent
 
 OPTIMAL, INFEASIBLE, UNBOUNDED, UNCLEAR = 0, 2, 3, 4
 Floats = npt.NDArray[np.float64]
@@ -44,7 +44,7 @@ class Intervals:
 class Program:
     """One component as an integer or linear program; solutions that were found are kept."""
 
-    def __init__(self, component: Component, low: Sequence[float], high: Sequence[float], integral: bool) -> None:
+    def __init__(self, component: SystemComponent, low: Sequence[float], high: Sequence[float], integral: bool) -> None:
         self.places, self.integral = component.places, integral
         self.where = {place: column for column, place in enumerate(self.places)}
         self.low, self.high = [low[place] for place in self.places], [high[place] for place in self.places]
@@ -172,7 +172,7 @@ class Need:
 
 
 @dataclass(frozen=True)
-class Pattern:
+class SuppressionPattern:
     """Further cells to suppress, and whether it is proved that no cheaper pattern holds."""
 
     places: tuple[int, ...]
@@ -185,7 +185,7 @@ Judge = Callable[[frozenset[int]], tuple[str, list[int]]]
 
 def smallest_suppression(
     system: System, needs: Mapping[int, Need], example: Sequence[float], judge: Judge, by: str
-) -> Pattern | None:
+) -> SuppressionPattern | None:
     """Return the cheapest further suppression that holds, or None if none was found.
 
     Cells with a figure of zero stay as they are; totals are suppressed only if other cells do not suffice.
@@ -203,7 +203,7 @@ def smallest_suppression(
     with ProgressMeter("secondary suppression", 1, SECONDS) as meter:
         for candidates in dict.fromkeys((tuple(interior), tuple(published))):
             for reach in reaches:
-                search = _Search(system, needs, example, candidates, reach, by)
+                search = _PatternSearch(system, needs, example, candidates, reach, by)
                 found = search.cheapest(judge, until, meter)
                 if found is not None:
                     return found
@@ -211,14 +211,14 @@ def smallest_suppression(
 
 
 def _is_network(system: System) -> bool:
-    """Say whether the sums are those of one table of two dimensions at most, of which one may have a hierarchy."""
+    """Return whether the sums are those of one table of two dimensions at most, of which one may have a hierarchy."""
     first, *others = system.tables
     hierarchies = sum(len(dimension.parts) > 1 for dimension in first.dimensions)
     return not others and len(first.dimensions) <= 2 and hierarchies <= 1
 
 
 @dataclass(frozen=True)
-class _Search:
+class _PatternSearch:
     """The patterns of some candidates in order of their cost, until an exact audit accepts one.
 
     The program begins with the tables of few needs; those of others follow when a pattern leaves them unmet, so that
@@ -232,7 +232,7 @@ class _Search:
     reach: float
     by: str
 
-    def cheapest(self, judge: Judge, until: float, meter: ProgressMeter) -> Pattern | None:
+    def cheapest(self, judge: Judge, until: float, meter: ProgressMeter) -> SuppressionPattern | None:
         """Return the cheapest pattern that holds, or None if there is none or time is up."""
         active = dict([*self.needs.items()][:FEW_NEEDS])
         excluded: list[tuple[frozenset[int], bool]] = []
@@ -251,7 +251,7 @@ class _Search:
             verdict, failing = judge(places)
             meter.update(tried / MOST_PATTERNS, f"{tried + 1} patterns tried")
             if verdict == "holds":
-                return Pattern(tuple(sorted(places)), found.status == 0)
+                return SuppressionPattern(tuple(sorted(places)), found.status == 0)
             excluded.append((numbers, verdict == "narrow"))
             unmet = [place for place in failing if place in self.needs and place not in active]
             active |= {place: self.needs[place] for place in unmet}
@@ -261,7 +261,7 @@ class _Search:
 class _Program:
     """The integer program: a column for each candidate, and for each need two tables as differences."""
 
-    def __init__(self, search: _Search, needs: Mapping[int, Need]) -> None:
+    def __init__(self, search: _PatternSearch, needs: Mapping[int, Need]) -> None:
         system, example, candidates = search.system, search.example, search.candidates
         self.system, self.example, self.candidates = system, example, candidates
         self.reach = search.reach * max(need.distance(example[place]) for place, need in search.needs.items())

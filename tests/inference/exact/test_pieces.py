@@ -1,13 +1,14 @@
 """Functions of one number cut into monotone pieces."""
 
 import math
+import operator
 
 import numpy as np
 import pytest
 
 import privug as pv
 from privug.inference.graph.affine import dominators
-from privug.inference.measure.piecewise_map import Derivative, PiecewiseMap, Unfollowed, cut
+from privug.inference.measure.piecewise_map import Derivative, PiecewiseMap, Unfollowed, cut, half_line
 from privug.model.graph import deduplicated, signature
 
 FUNCTIONS = {
@@ -102,3 +103,16 @@ def test_what_was_computed_twice_is_computed_once():
     x, y = pv.Uniform(0, 1), pv.Uniform(0, 1)
     node = deduplicated([((x + y) * (x + y)).node])[0]
     assert node.parents[0] is node.parents[1]
+
+
+@pytest.mark.parametrize("constant", [0.0, 5e-324, 0.1, -3.0, 1e300, math.inf, -math.inf])
+@pytest.mark.parametrize("compared", [operator.lt, operator.le, operator.gt, operator.ge])
+def test_a_comparison_with_a_constant_changes_just_there(compared, constant):
+    number = pv.Normal(0, sd=1)
+    largest = np.finfo(float).max
+    nearest = (math.nextafter(constant, end) for end in (-math.inf, math.inf))
+    looks = np.array([one for one in (-largest, *nearest, constant, largest) if math.isfinite(one)])
+    low, high = half_line(compared(number, constant).node, number.node)
+    assert ((low <= looks) & (looks <= high)).tolist() == compared(looks, constant).tolist()
+    assert half_line((number == constant).node, number.node) is None
+    assert half_line((number < number * 2).node, number.node) is None

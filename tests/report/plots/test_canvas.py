@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
+from matplotlib import pyplot
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.cbook import is_math_text
 
@@ -154,3 +155,19 @@ def test_where_figures_are_shown_at_once_they_are_pyplots():
         axes = belief.plot()
     assert pyplot.fignum_exists(axes.figure.number)
     pyplot.close(axes.figure)
+
+
+def test_ink_and_paper_follow_the_page():
+    svg = plots.inline_svg(pv.Attack(lambda x: x, {"x": pv.Uniform(0, 1)}, "x").run().plot(), "a belief")
+    assert "currentColor" in svg
+    assert "var(--paper, #ffffff)" in svg
+    assert ": #000000" not in svg
+
+
+def test_a_picture_shows_itself_in_a_notebook():
+    """A notebook asks the last value of a cell for its picture; pyplot's own figures it shows without being asked."""
+    belief = pv.Attack(lambda x: x, {"x": pv.Uniform(0, 1)}, "x").run().prior
+    assert belief.plot()._repr_png_().startswith(b"\x89PNG")
+    figure, axes = pyplot.subplots()
+    assert not hasattr(belief.plot(ax=axes), "_repr_png_")
+    pyplot.close(figure)

@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 
 import privug as pv
 from privug.report import plots
-from privug.studies.cells import Refusal
+from privug.studies.measured import NoNumber
 from privug.studies.sweep import sweep
 
 
@@ -50,7 +50,12 @@ def test_panels_stand_in_rows_and_what_is_never_finite_is_named(tmp_path):
 
 
 def test_intervals_are_bands_and_gaps_are_left_out():
-    cells = [pv.Estimate(1.0, 0.9, 1.2), Refusal("too few"), pv.Estimate(math.inf, 2.0, math.inf), pv.Estimate(3, 3, 3)]
+    cells = [
+        pv.Estimate(1.0, 0.9, 1.2),
+        NoNumber("too few"),
+        pv.Estimate(math.inf, 2.0, math.inf),
+        pv.Estimate(3, 3, 3),
+    ]
     axes = plots.sweep_lines("x", [1, 2, 3, 4], {"m": {"": cells}})
     assert axes.get_lines()[0].get_xdata().tolist() == [1, 4]
     (band,) = axes.collections

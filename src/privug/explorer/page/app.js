@@ -1,6 +1,6 @@
 // The page: its state is an attack, a position for each attack, and pinned settings; the address holds all of it.
 
-import { belief, element, joint, row, tradeoff } from "./charts.js";
+import { belief, clear, element, joint, row, tradeoff } from "./charts.js";
 
 const $ = (id) => document.getElementById(id);
 const STEPS = 1000;
@@ -278,7 +278,7 @@ function fill(body, lines) {
 
 function drawBeliefs(answer) {
   const host = $("beliefs");
-  host.replaceChildren();
+  clear(host);
   answer.beliefs.forEach((picture) => {
     const same = state.pins.flatMap((pin) => (pin.answer?.beliefs || []).filter((one) => one.name === picture.name && one.lines).map((one) => one.lines.at(-1)));
     belief(host, picture, picture.lines ? same : []);

@@ -17,16 +17,26 @@ function axes(x, y) {
   return [{ ...look, label: x, labelSize: 20, size: 36 }, { ...look, label: y, labelSize: 20, size: 58 }];
 }
 
+const plots = new Map(); // by what holds them: each listens to the window until it is destroyed
+
+// Empty what holds charts.
+export function clear(host) {
+  for (const one of plots.get(host) || []) one.destroy();
+  plots.delete(host);
+  host.replaceChildren();
+}
+
 function chart(host, label, options, data) {
   const figure = element("figure");
   figure.setAttribute("role", "img");
   figure.setAttribute("aria-label", label);
   figure.style.margin = "0";
   host.append(figure);
-  return new uPlot({ // eslint-disable-line no-undef
+  const made = new uPlot({ // eslint-disable-line no-undef
     width: Math.max(220, host.clientWidth), height: HEIGHT, legend: { show: false }, cursor: { show: false },
     ...options,
   }, data, figure);
+  plots.set(host, [...(plots.get(host) || []), made]);
 }
 
 const cut = (label, length) => (label.length > length ? `${label.slice(0, length - 1)}…` : label);
@@ -143,7 +153,7 @@ function stroke(u, from, to) {
 
 // Mutual information over expected error, the present value marked.
 export function tradeoff(host, found) {
-  host.replaceChildren();
+  clear(host);
   const points = [...found.points].sort((a, b) => a.error.value - b.error.value);
   const most = points.at(-1).error.value;
   const least = most / DECADES;

@@ -19,10 +19,11 @@ from privug.model.node import Node
 from privug.model.operations import index
 from privug.model.plated_tables import PlatedTable, RaggedTable
 from privug.model.plates import Fold, Lane, Plate, RaggedCell, RaggedConstant, dependent_on_lanes
-from privug.model.structure import flatten
+from privug.model.structure import flatten, random_leaves
 from privug.model.variable import RandomVariable, as_node
 from privug.prior.family import draw_node
 from privug.prior.plating import FEWEST_ROWS, RaggedDraw
+from privug.program.traced.conditions import Checked
 
 
 class OfAnotherForm(Exception):
@@ -59,7 +60,7 @@ def _plain(node: Node) -> Any:
         return RandomVariable(node.parents[1]) if value_of(node.parents[0]) else None
     if not is_known(node) or node.shape or node.numpy is not False:
         return RandomVariable(node)
-    value = value_of(node).item()
+    value = np.asarray(value_of(node)).item()
     return value if node.levels is None else node.levels[value]
 
 
@@ -151,3 +152,22 @@ def _rows(parents: Sequence[Node]) -> int:
     if not is_known(parents[-1]):
         raise OfAnotherForm
     return int(value_of(parents[-1]))
+
+
+def depends_on_size(value: Any, sizes: Sequence[Node]) -> bool:
+    """Say whether a value differs with the sizes of tables, where it can be had: which rows there are aside."""
+    pending, met = [leaf.node for leaf in random_leaves(value)], set[Node]()
+    while pending:
+        node = pending.pop()
+        if node not in met:
+            met.add(node)
+            pending.extend(_behind(node))
+    return not met.isdisjoint(sizes)
+
+
+def _behind(node: Node) -> tuple[Node, ...]:
+    """Return what a quantity is computed from where it can be had: a row's cells do not tell how many there are."""
+    if isinstance(node.operation, Checked):
+        return node.parents[:1]
+    of_one_row = isinstance(node.operation, RaggedCell) or node.operation.by_rows
+    return node.parents[:-1] if of_one_row else node.parents

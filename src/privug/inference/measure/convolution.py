@@ -457,6 +457,12 @@ class Powers:
         self._curve = curve
         self._sums: dict[int, Curve] = {0: Curve.point(0.0), 1: curve}
 
+    @property
+    def known(self) -> list[Curve]:
+        """The laws that were computed."""
+        split = self.__dict__.get("_split", ())
+        return [*self._sums.values(), *(law for powers in split for law in powers.known)]
+
     def sum(self, k: int) -> Curve:
         """Return the law of the sum of k copies."""
         if k not in self._sums:

@@ -254,9 +254,11 @@ class Analytic:
             start, end = (low - self.shift) / self.scale, (high - self.shift) / self.scale
         if self.scale < 0:
             start, end = end, start
-        frozen = self.frozen
-        above = start > self._middle
-        share = np.where(above, frozen.sf(start) - frozen.sf(end), frozen.cdf(end) - frozen.cdf(start))
+        above, share = start > self._middle, np.zeros(np.shape(start))
+        if above.any():
+            share = self.frozen.sf(start) - self.frozen.sf(end)
+        if not above.all():
+            share = np.where(above, share, self.frozen.cdf(end) - self.frozen.cdf(start))
         return np.asarray(np.maximum(share, 0.0))
 
     def pdf(self, x: Array) -> Array:

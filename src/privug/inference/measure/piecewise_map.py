@@ -21,7 +21,7 @@ from privug.inference.measure.density import Analytic, Function, Tabulated
 from privug.inference.workload import spend
 from privug.model.batch import grouped
 from privug.model.graph import between, signature
-from privug.model.node import Array, Node
+from privug.model.node import Array, ConstantValue, Node
 from privug.model.numpy_functions import Cast
 from privug.model.operations import Elementwise, SampleFailure
 from privug.model.plan import Plan
@@ -230,10 +230,15 @@ class _Cutting:
         if left not in still and right not in still and left is not right:
             self._same_direction(node, left, right, opposite=True)
         equal, signs = 0 in traits.signs, traits.signs
-        if not signs or (1 in signs) is not equal:
-            self._cut_where(lambda x: self._at(left, x) > self._at(right, x))
-        if not signs or (-1 in signs) is not equal:
-            self._cut_where(lambda x: self._at(left, x) >= self._at(right, x))
+        beyond = half_line(node, self._argument)
+        if beyond is not None:
+            place = beyond[0] if math.isfinite(beyond[0]) else math.nextafter(beyond[1], math.inf)
+            self.edges = np.union1d(self.edges, [place] if self.edges[0] < place < self.edges[-1] else [])
+        else:
+            if not signs or (1 in signs) is not equal:
+                self._cut_where(lambda x: self._at(left, x) > self._at(right, x))
+            if not signs or (-1 in signs) is not equal:
+                self._cut_where(lambda x: self._at(left, x) >= self._at(right, x))
         self._flat |= {node} if signs else set()
 
     def _same_direction(self, node: Node, left: Node, right: Node, opposite: bool) -> None:
@@ -242,6 +247,29 @@ class _Cutting:
         other = np.sign(self._at(right, high) - self._at(right, low))
         if np.any(one * other == (1 if opposite else -1)):
             raise Unfollowed("it puts two quantities together that rise and fall against each other", node)
+
+
+def half_line(node: Node, argument: Node) -> tuple[float, float] | None:
+    """Return the numbers that are less, or greater, than a constant, if that is what a node says of its argument."""
+    signs = node.operation.traits.signs if isinstance(node.operation, Elementwise) else ()
+    if len(set(signs) - {0}) != 1 or argument.dtype != np.float64 or argument not in node.parents:
+        return None
+    is_left = node.parents[0] is argument
+    value = _number(node.parents[1 if is_left else 0])
+    if value is None:
+        return None
+    rises = (1 in signs) is is_left
+    end = value if 0 in signs else math.nextafter(value, math.inf if rises else -math.inf)
+    return (end, math.inf) if rises else (-math.inf, end)
+
+
+def _number(node: Node) -> float | None:
+    """Return the number that a node is a constant of, if it is one."""
+    if not isinstance(node.operation, ConstantValue) or node.levels is not None:
+        return None
+    array = node.operation.array
+    value = float(array.item()) if array.size == 1 and array.dtype.kind in "bif" else math.nan
+    return None if math.isnan(value) else value
 
 
 def _name(node: Node) -> Any:

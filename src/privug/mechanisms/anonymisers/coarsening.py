@@ -11,11 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from privug.arguments import LARGEST, check_takes, is_number, kinds_checked, shown
+from privug.arguments import LARGEST, Count, Positive, Probability, Size, check_takes, is_number, kinds_checked, shown
 from privug.errors import ArgumentError, UnfitValue
-from privug.mechanisms.tables import (
+from privug.mechanisms.plain_rows import (
     checked_columns,
-    checked_size,
     column,
     groups,
     is_frame,
@@ -99,7 +98,7 @@ def applied(function: Callable[[Any], Any], value: Any) -> Any:
 
 
 @kinds_checked
-def suppress(records: Any, k: int, columns: Any) -> Any:
+def suppress(records: Any, k: Count, columns: Any) -> Any:
     """Return the rows without those whose values in the columns occur fewer than k times.
 
     >>> suppress([{"zip": 2300}, {"zip": 2300}, {"zip": 2400}], 2, "zip")
@@ -107,13 +106,12 @@ def suppress(records: Any, k: int, columns: Any) -> Any:
     """
     rows = rows_of(records)
     names = checked_columns(rows, columns)
-    checked_size(k, "k")
     kept = sorted(place for places in groups(rows, names).values() if len(places) >= k for place in places)
     return taken(records, rows, kept)
 
 
 @kinds_checked
-def swap(records: Any, columns: Any, share: float) -> Any:
+def swap(records: Any, columns: Any, share: Probability) -> Any:
     """Exchange the cells of some columns, all together, between pairs of rows chosen at random.
 
     `share` is the part of the rows that take part. What the columns say together stays as it is in the
@@ -124,8 +122,6 @@ def swap(records: Any, columns: Any, share: float) -> Any:
     """
     rows = rows_of(records)
     names = checked_columns(rows, columns)
-    if isinstance(share, bool) or not isinstance(share, int | float) or not 0 <= share <= 1:
-        raise ArgumentError(f"swap: share must lie between 0 and 1, not {share!r}")
     pairs = int(share * len(rows) / 2)
     if not pairs:
         return with_columns(records, rows, {})
@@ -143,7 +139,7 @@ Model = str | Mapping[str, Sequence[str]]
 
 
 @kinds_checked
-def synthesise(records: Any, size: int | None = None, *, model: Model = "chain") -> Any:
+def synthesise(records: Any, size: Size | None = None, *, model: Model = "chain") -> Any:
     """Return rows drawn from tables of frequencies that were counted in the records.
 
     `model` says which columns each column depends on, as a dict; a column may depend on those before it. "chain" lets
@@ -156,7 +152,7 @@ def synthesise(records: Any, size: int | None = None, *, model: Model = "chain")
     rows = rows_of(records)
     if not rows:
         raise ArgumentError("synthesise: the table must hold at least one row")
-    count = len(rows) if size is None else checked_size(size, "size", 0)
+    count = len(rows) if size is None else size
     names = names_of(rows[0])
     parents = _parents(model, names, rows)
     if not count:
@@ -222,25 +218,22 @@ Coarser = Callable[[Any], Any]
 
 
 @kinds_checked
-def prefix(length: int, mask: str = MASK) -> Coarser:
+def prefix(length: Size, mask: str = MASK) -> Coarser:
     """Keep the first characters of a text and mask the others.
 
     >>> prefix(2)("2300")
     '23**'
     """
-    checked_size(length, "prefix: length", 0)
     return lambda value: str(value)[:length] + mask * max(0, len(str(value)) - length)
 
 
 @kinds_checked
-def bands(width: float, start: float = 0) -> Coarser:
+def bands(width: Positive, start: float = 0) -> Coarser:
     """Put numbers into bands of equal width; a band is named by its lower end.
 
     >>> bands(10)(42), bands(10, start=5)(42)
     (40, 35)
     """
-    if isinstance(width, bool) or not isinstance(width, int | float) or not 0 < width < math.inf:
-        raise ArgumentError(f"bands: width must be a positive number, not {shown(width)}")
     return lambda value: (_number("bands", value) - start) // width * width + start
 
 
@@ -334,8 +327,8 @@ class Hierarchy:
         object.__setattr__(self, "steps", steps)
 
     @kinds_checked
-    def level(self, number: int) -> Coarser:
+    def level(self, number: Size) -> Coarser:
         """Return the function of a level."""
-        if checked_size(number, "level", 0) > len(self.steps):
+        if number > len(self.steps):
             raise ArgumentError(f"level must be at most {len(self.steps)}, not {number}")
         return (lambda value: value) if number == 0 else (lambda value: applied(self.steps[number - 1], value))

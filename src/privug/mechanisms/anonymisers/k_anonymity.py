@@ -4,19 +4,19 @@ import math
 from collections import Counter
 from collections.abc import Sequence
 from itertools import combinations
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
-from privug.arguments import kinds_checked
+from privug.arguments import Count, kinds_checked
 from privug.errors import ArgumentError
 from privug.mechanisms.anonymisers.coarsening import MASK
-from privug.mechanisms.tables import checked_columns, checked_size, column, groups, labels_of, rows_of, with_columns
+from privug.mechanisms.plain_rows import checked_columns, column, groups, labels_of, rows_of, with_columns
 from privug.model.node import Array
 
 
 @kinds_checked
-def k_ano(records: Any, k: int, columns: Any, mask: Any = MASK) -> Any:
+def k_ano(records: Any, k: Count, columns: Any, mask: Any = MASK) -> Any:
     """Mask whole columns until every combination of their values occurs at least k times.
 
     Sets of columns are looked at by increasing size; a set in which some combination of values occurs fewer than k
@@ -29,7 +29,6 @@ def k_ano(records: Any, k: int, columns: Any, mask: Any = MASK) -> Any:
     """
     rows = rows_of(records)
     names = checked_columns(rows, columns)
-    checked_size(k, "k")
     masked = masked_columns({name: list(labels_of(column(rows, name), name)) for name in names}, k)
     return with_columns(records, rows, {name: [mask] * len(rows) for name in masked})
 
@@ -45,7 +44,7 @@ def masked_columns(values: dict[str, list[Any]], k: int) -> set[str]:
 
 
 def _is_rare(subset: Sequence[str], values: dict[str, list[Any]], k: int) -> bool:
-    """Say whether some combination of values occurs fewer than k times."""
+    """Return whether some combination of values occurs fewer than k times."""
     chosen = [values[name] for name in subset]
     counts = Counter(chosen[0] if len(chosen) == 1 else zip(*chosen, strict=True))
     return min(counts.values(), default=k) < k
@@ -62,19 +61,18 @@ def anonymity(records: Any, columns: Any) -> int:
 
 
 @kinds_checked
-def is_k_anonymous(records: Any, k: int, columns: Any) -> bool:
-    """Say whether every combination of values in the columns occurs at least k times, or never.
+def is_k_anonymous(records: Any, k: Count, columns: Any) -> bool:
+    """Return whether every combination of values in the columns occurs at least k times, or never.
 
     >>> is_k_anonymous([{"zip": 2300}, {"zip": 2300}], 2, "zip")
     True
     """
-    checked_size(k, "k")
     rows = rows_of(records)
     return not rows or anonymity(rows, columns) >= k
 
 
 @kinds_checked
-def diversity(records: Any, columns: Any, secret: str, *, kind: str = "distinct") -> float:
+def diversity(records: Any, columns: Any, secret: str, *, kind: Literal["distinct", "entropy"] = "distinct") -> float:
     """Return the largest l for which a table is l-diverse: the least variety of secrets among rows that look alike.
 
     "distinct" counts values; "entropy" is the exponential of their entropy, which is lower where some are rare.
@@ -84,8 +82,6 @@ def diversity(records: Any, columns: Any, secret: str, *, kind: str = "distinct"
     >>> diversity(rows, "zip", "ill")
     1.0
     """
-    if kind not in _VARIETIES:
-        raise ArgumentError(f"diversity: kind must be 'distinct' or 'entropy', not {kind!r}")
     found = [_VARIETIES[kind](Counter(secrets)) for secrets in _secrets(records, columns, secret)]
     return min(found, default=0.0)
 
@@ -108,8 +104,15 @@ def _secrets(records: Any, columns: Any, secret: str) -> list[list[Any]]:
 
 
 @kinds_checked
-def is_l_diverse(records: Any, l: float, columns: Any, secret: str, *, kind: str = "distinct") -> bool:  # noqa: E741
-    """Say whether all rows that look alike have at least l different secrets, or secrets worth so many.
+def is_l_diverse(
+    records: Any,
+    l: float,  # noqa: E741
+    columns: Any,
+    secret: str,
+    *,
+    kind: Literal["distinct", "entropy"] = "distinct",
+) -> bool:
+    """Return whether all rows that look alike have at least l different secrets, or secrets worth so many.
 
     >>> is_l_diverse([{"zip": 1, "ill": True}, {"zip": 1, "ill": False}], 2, "zip", "ill")
     True
@@ -151,7 +154,7 @@ def _distance(differences: Any, numeric: bool) -> float:
 
 @kinds_checked
 def is_t_close(records: Any, t: float, columns: Any, secret: str) -> bool:
-    """Say whether the secrets of rows that look alike are never further than t from those of the whole table.
+    """Return whether the secrets of rows that look alike are never further than t from those of the whole table.
 
     >>> is_t_close([{"zip": 1, "ill": "yes"}, {"zip": 2, "ill": "no"}], 0.2, "zip", "ill")
     False
@@ -163,7 +166,7 @@ Ranks = dict[str, tuple[list[Any], Array]]
 
 
 @kinds_checked
-def mondrian(records: Any, k: int, columns: Any) -> Any:
+def mondrian(records: Any, k: Count, columns: Any) -> Any:
     """Cut the rows in halves at the median of one column after the other, as long as both halves hold k rows.
 
     The cells of the columns become what the rows of a box have in common: the pair of the smallest and the largest
@@ -175,7 +178,6 @@ def mondrian(records: Any, k: int, columns: Any) -> Any:
     """
     rows = rows_of(records)
     names = checked_columns(rows, columns)
-    checked_size(k, "k")
     if not rows:
         return with_columns(records, rows, {})
     ranks = {name: _ranked(labels_of(column(rows, name), name)) for name in names}
@@ -230,7 +232,7 @@ def _halves(box: Array, ranks: Ranks, k: int) -> tuple[Array, Array] | None:
 
 
 @kinds_checked
-def microaggregate(records: Any, k: int, columns: Any) -> Any:
+def microaggregate(records: Any, k: Count, columns: Any) -> Any:
     """Replace the numbers in some columns by their means over groups of at least k similar rows.
 
     The groups are made by MDAV: around the row farthest from the mean of all, then around the row farthest from
@@ -242,7 +244,6 @@ def microaggregate(records: Any, k: int, columns: Any) -> Any:
     """
     rows = rows_of(records)
     names = checked_columns(rows, columns)
-    checked_size(k, "k")
     if not rows:
         return with_columns(records, rows, {})
     numbers = _numbers(rows, names)

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from privug.inference.graph.affine import AffineForm, addends_of
-from privug.mechanisms.paths.log_laws import Known, Listed, LogFunction, LogLaw, law_of
+from privug.mechanisms.paths.log_laws import Known, ListedLogLaw, LogFunction, LogLaw, law_of
 from privug.model.node import Array, Node, ancestors
 from privug.model.plan import Plan
 from privug.model.traits import Role
@@ -111,7 +111,7 @@ class Conditions:
 
     def _among(self, node: Node, truth: bool) -> Among | None:
         draws = [other for other in ancestors([node]) if other.is_random]
-        if len(draws) != 1 or not isinstance(law := self.law(draws[0]), Listed):
+        if len(draws) != 1 or not isinstance(law := self.law(draws[0]), ListedLogLaw):
             return None
         rng, values = np.random.Generator(np.random.SFC64(0)), law.values.astype(draws[0].dtype)
         found = Plan([node], draws).run(len(values), rng, {draws[0]: values})[0]
@@ -132,7 +132,7 @@ class Conditions:
         return Sign(number, signs)
 
     def possible(self, decisions: Sequence[tuple[Node, bool]]) -> bool:
-        """Say whether some decisions can be taken together, as far as those on the same sum of draws say."""
+        """Return whether some decisions can be taken together, as far as those on the same sum of draws say."""
         ranges: dict[Any, tuple[float, float]] = {}
         values: dict[Node, Array] = {}
         for node, truth in decisions:
@@ -189,8 +189,8 @@ class Forest:
         if isinstance(said, Among):
             law = self.laws[said.draw]
             everything = conditions.law(said.draw)
-            assert isinstance(law, Listed)
-            assert isinstance(everything, Listed)
+            assert isinstance(law, ListedLogLaw)
+            assert isinstance(everything, ListedLogLaw)
             self.laws[said.draw] = law.chosen(np.isin(law.values, everything.values[said.there]))
             return
         draws = list(said.number.weights)
@@ -514,7 +514,7 @@ def _largest(function: "_OfNumber | _OfFront") -> float:
 
 
 def _grows(function: Callable[[Array], Array], outermost: Array, value: float) -> bool:
-    """Say whether a function grows beyond all bounds at its end; one that comes to a limit slowly is refused."""
+    """Return whether a function grows beyond all bounds at its end; one that comes to a limit slowly is refused."""
     order = np.argsort(outermost)
     last, before, earlier = function(outermost[order])[np.argsort(order)]
     if not last >= value - STILL or last - before <= STILL:

@@ -65,7 +65,7 @@ def log_integrals(function: LogFunction, low: Array, high: Array) -> Array:
 
 
 @dataclass(frozen=True)
-class Outline:
+class IntegrationRange:
     """Where a function is integrated: its kinks, its ends, which may be infinite, and how wide its features are.
 
     Panels go so far out that what is left out is smaller by a factor of exp(-reach), and at least as far as the places
@@ -97,7 +97,7 @@ class Outline:
         return np.asarray(edges[max(0, first) : last + 1])
 
 
-def panels(function: LogFunction, outline: Outline) -> tuple[Array, Array]:
+def panels(function: LogFunction, outline: IntegrationRange) -> tuple[Array, Array]:
     """Return the edges of panels, and the logarithms of the integrals over them."""
     edges = outline.edges(function)
     low, high = edges[:-1], edges[1:]
@@ -169,7 +169,7 @@ class LogLaw(ABC):
 
 
 @dataclass(frozen=True, eq=False)
-class Listed(LogLaw):
+class ListedLogLaw(LogLaw):
     """Numbers in order, each with the logarithm of its probability."""
 
     values: Array
@@ -203,15 +203,15 @@ class Listed(LogLaw):
         parts = np.where(upper, log_difference(above[first], above[last]), log_difference(below[last], below[first]))
         return np.asarray(parts)
 
-    def restricted(self, low: float, high: float) -> "Listed":
+    def restricted(self, low: float, high: float) -> "ListedLogLaw":
         return self.chosen((self.values >= low) & (self.values <= high))
 
-    def chosen(self, there: Array) -> "Listed":
+    def chosen(self, there: Array) -> "ListedLogLaw":
         """Return the measure of some of the numbers alone."""
-        return Listed(self.values[there], self.logs[there], self.trusted)
+        return ListedLogLaw(self.values[there], self.logs[there], self.trusted)
 
-    def weighted(self, log_weight: LogFunction, kinks: Array, cover: tuple[float, ...] = ()) -> "Listed":
-        return Listed(self.values, self.logs + log_weight(self.values), self.trusted)
+    def weighted(self, log_weight: LogFunction, kinks: Array, cover: tuple[float, ...] = ()) -> "ListedLogLaw":
+        return ListedLogLaw(self.values, self.logs + log_weight(self.values), self.trusted)
 
 
 @dataclass(frozen=True, eq=False)
@@ -260,10 +260,10 @@ class Known(LogLaw):
 
     def weighted(self, log_weight: LogFunction, kinks: Array, cover: tuple[float, ...] = ()) -> LogLaw:
         if not self.ends[0] < self.ends[1]:
-            return Listed(np.empty(0), np.empty(0))
+            return ListedLogLaw(np.empty(0), np.empty(0))
         return Panelled(
             lambda x: self.log_density(x) + log_weight(x),
-            Outline(np.concatenate([self.kinks, kinks]), self.ends, self.scale, cover),
+            IntegrationRange(np.concatenate([self.kinks, kinks]), self.ends, self.scale, cover),
         )
 
 
@@ -272,7 +272,7 @@ class Panelled(LogLaw):
     """A density that is integrated on panels."""
 
     log_density: LogFunction
-    outline: Outline
+    outline: IntegrationRange
     listed = False
 
     @property
@@ -349,7 +349,7 @@ class Laplace:
 
 
 @dataclass(frozen=True)
-class Normal:
+class FarNormal:
     """The normal distribution with all digits of far tails, by SciPy's names."""
 
     mean: float
@@ -378,7 +378,7 @@ def law_of(draw: Node) -> LogLaw | None:
     return _known(family, *map(float, parameters)) if isinstance(family, ScalarFamily) else None
 
 
-def _listed(family: Family, parameters: list[Array]) -> Listed | None:
+def _listed(family: Family, parameters: list[Array]) -> ListedLogLaw | None:
     exponent = EXPONENT
     while family.sizes(parameters, exponent).max() > MOST_VALUES:
         exponent /= 2
@@ -389,7 +389,7 @@ def _listed(family: Family, parameters: list[Array]) -> Listed | None:
     with np.errstate(divide="ignore"):
         logs = np.log(support.probabilities[order])
     trusted = DIGITS - exponent if family.is_cut(parameters) else -np.inf
-    return Listed(support.values[order].astype(float), logs, trusted)
+    return ListedLogLaw(support.values[order].astype(float), logs, trusted)
 
 
 @lru_cache(maxsize=1024)
@@ -400,7 +400,7 @@ def _known(family: ScalarFamily, *parameters: float) -> Known:
     far = float(distribution.ppf(FAR)), float(distribution.isf(FAR))
     exact = family.gaussian or family.kernel is Kernel.TWO_SIDED_EXPONENTIAL
     if exact:
-        distribution = Normal(*parameters) if family.gaussian else Laplace(*parameters)
+        distribution = FarNormal(*parameters) if family.gaussian else Laplace(*parameters)
     # Where the density begins and ends with a jump, no probability is too small for floats.
     exact = exact or (family.finite_at_ends and math.isfinite(last - first))
     trusted = -np.inf if exact else DIGITS - EXPONENT

@@ -37,7 +37,7 @@ class Log:
     def __init__(self, path: str | Path, header: Entry, *, reopen: bool = False) -> None:
         self.path = Path(path)
         if self.path.exists() and not reopen and self.path.stat().st_size:
-            raise LogError(f"the log {self.path} exists already: go on with it by pv.policy.Monitor.load(...)")
+            raise LogError(f"the log {self.path} exists already: continue it with pv.policy.Monitor.load(...)")
         busy = "is in use by another monitor, which must be closed first"
         file = AppendOnlyFile(self.path, lambda said: LogError(f"the log {path} {said}"), busy)
         self._file: AppendOnlyFile | None = file

@@ -17,12 +17,12 @@ from privug.inference.belief import Belief
 from privug.markup import paragraphs
 from privug.output import as_json
 from privug.pictures import plots
-from privug.policy.asking import SAMPLES
-from privug.policy.monitoring.deciding import Decision, Judge
+from privug.policy.clause_questions import SAMPLES
+from privug.policy.monitoring.decisions import Decision, Judge
 from privug.policy.monitoring.log import Entry, Log, LogError, decoded, encoded
-from privug.policy.monitoring.particles import Draws, share_of_error
-from privug.policy.monitoring.queries import Answered, Query
-from privug.policy.monitoring.truths import check_against_answers, true_inputs
+from privug.policy.monitoring.queries import Answered, MonitoredQuery
+from privug.policy.monitoring.sampled_decisions import SamplingPlan, share_of_error
+from privug.policy.monitoring.true_inputs import check_against_answers, true_inputs
 from privug.policy.policies import Policy
 from privug.policy.verdict import Verdict
 
@@ -63,15 +63,28 @@ class Answer:
 class Monitor:
     """Answers queries one after the other, refusing those after which a policy might be broken.
 
-    A query is answered only if the policy holds after *every* answer that is possible by then, given all earlier
-    answers (Mardziel, Magill, Hicks, Srivatsa 2013). So a refusal tells nothing: it is decided before the true data is
-    looked at. It does not matter how queries are chosen, as each is judged with all that was answered before.
+    A query is answered only if the policy holds after *every* answer that is still possible, given all earlier answers
+    (Mardziel, Magill, Hicks, Srivatsa 2013). A refusal therefore reveals nothing: it is decided before the true data
+    is read. It does not matter how queries are chosen, because each is judged with all earlier answers.
 
-    `prior`, `secret` and `assume` are those of `pv.Attack`. Decisions are exact where they can be. Else `samples` are
-    drawn, and what cannot be decided is refused; over the whole life of the monitor, the probability that a refusal is
-    missed by chance, or that an answer comes up that was not foreseen, is at most 5 %. After such an answer, which is
-    not handed out, the monitor refuses everything. With `colluding`, all attackers know all answers; without, each
-    only their own. Entries of the `log`, a path, are on the disk before their answers are handed out.
+    Decisions are exact where possible. Elsewhere samples are drawn, and what cannot be decided is refused; over the
+    whole life of the monitor, the probability that a refusal is missed by chance, or that an unforeseen answer occurs,
+    is at most 5 %. Such an answer is not handed out, and the monitor refuses every query after it.
+
+    Args:
+        prior: What the attacker knows, as `pv.Attack` takes it.
+        secret: The secret, as `pv.Attack` takes it.
+        policy: The limits, which must hold after every answer.
+        assume: Facts that the attacker knows, as `pv.Attack` takes them.
+        log: The path of a log; an entry is on the disk before its answer is handed out.
+        colluding: Whether all attackers know all answers; otherwise each knows only their own.
+        samples: How many samples are drawn where no exact decision is possible.
+        seed: Seeds the samples; by default they are unpredictable.
+        seconds: Limits the time of each run.
+
+    Raises:
+        ArgumentError: An argument is not of its kind, or the policy limits an average over outputs.
+        LogError: The log exists already, belongs to another monitor, or is in use.
 
     >>> import privug as pv
     >>> monitor = pv.policy.Monitor({"day": pv.DiscreteUniform(0, 364)}, "day", pv.policy.max_belief(at_most=0.2))
@@ -125,11 +138,11 @@ class Monitor:
         """
         check_kind("ask", "attacker", attacker, (str,))
         check_kind("ask", "name", name, (str,))
-        asked = Query.of(query, list(self.judge.prior), name)
+        asked = MonitoredQuery.of(query, list(self.judge.prior), name)
         if self._closed:
             return self._refused(asked, attacker, None, self._closed)
         known = self.answers_known_to(attacker)
-        draws = Draws(self._samples, self._next_seed(), share_of_error(self._sampled + 1))
+        draws = SamplingPlan(self._samples, self._next_seed(), share_of_error(self._sampled + 1))
         decision = self.judge.decide(asked, known, draws)
         if decision.draws is not None:
             self._sampled += 1
@@ -151,14 +164,14 @@ class Monitor:
         """Return the answers that an attacker knows: all of them if attackers collude."""
         return self._known.setdefault("" if self.colluding else attacker, [])
 
-    def _given(self, query: Query, attacker: str, decision: Decision, outcome: Answered) -> Answer:
+    def _given(self, query: MonitoredQuery, attacker: str, decision: Decision, outcome: Answered) -> Answer:
         held = encoded(outcome.value) if self._log is not None else None
         self._write("answered", query, attacker, decision, {"answer": held, "repeatable": outcome.repeatable})
         self.answers_known_to(attacker).append(outcome)
         return self._told(Answer(query.name, True, outcome.value, "", decision.verdict, attacker))
 
     def _refused(
-        self, query: Query, attacker: str, decision: Decision | None, reason: str, kind: str = "refused"
+        self, query: MonitoredQuery, attacker: str, decision: Decision | None, reason: str, kind: str = "refused"
     ) -> Answer:
         self._write(kind, query, attacker, decision, {"reason": reason})
         verdict = None if decision is None else decision.verdict
@@ -168,7 +181,7 @@ class Monitor:
         self.history.append(answer)
         return answer
 
-    def _write(self, kind: str, query: Query, attacker: str, decision: Decision | None, more: Entry) -> None:
+    def _write(self, kind: str, query: MonitoredQuery, attacker: str, decision: Decision | None, more: Entry) -> None:
         """Write an entry; should that fail, in whatever way, nothing is answered any more."""
         if self._log is None:
             return
@@ -217,7 +230,7 @@ class Monitor:
         return "" if self._log is None else self._log.head
 
     def close(self) -> None:
-        """Close the log, so that another monitor may go on with it; this one answers nothing any more."""
+        """Close the log, so that another monitor can continue it; this one answers no more queries."""
         self._closed = self._closed or "the monitor is closed"
         if self._log is not None:
             self._log.close()
@@ -255,7 +268,7 @@ class Monitor:
         monitor._log = log
         return monitor
 
-    def _restore(self, entries: Sequence[Entry], queries: Mapping[str, Query]) -> None:
+    def _restore(self, entries: Sequence[Entry], queries: Mapping[str, MonitoredQuery]) -> None:
         check_header(entries[0], self.header)
         for entry in entries[1:]:
             self._sampled += entry.get("draws") is not None
@@ -298,7 +311,7 @@ def _judge(prior: Any, secret: Any, policy: Any, assume: Any, seconds: float | N
     return Judge(dict(prior), secret, policy, facts, seconds)
 
 
-def _outcome(query: Query, inputs: Mapping[str, Any], decision: Decision) -> Answered | None:
+def _outcome(query: MonitoredQuery, inputs: Mapping[str, Any], decision: Decision) -> Answered | None:
     """Return the answer on the true data, as it was foreseen; None if samples had not shown that it is possible."""
     try:
         value, repeatable = query.on(inputs)
@@ -321,14 +334,14 @@ def _reason(verdict: Verdict) -> str:
     return "it cannot be decided whether the policy would hold: " + (verdict.reason or worst or "too few samples")
 
 
-def known_queries(queries: Any, judge: Judge) -> dict[str, Query]:
+def known_queries(queries: Any, judge: Judge) -> dict[str, MonitoredQuery]:
     """Return queries by their fingerprints."""
     named = queries.items() if isinstance(queries, Mapping) else [("", one) for one in queries]
-    made = [Query.of(program, list(judge.prior), name) for name, program in named]
+    made = [MonitoredQuery.of(program, list(judge.prior), name) for name, program in named]
     return {query.mark: query for query in made}
 
 
-def query_of(entry: Entry, queries: Mapping[str, Query]) -> Query:
+def query_of(entry: Entry, queries: Mapping[str, MonitoredQuery]) -> MonitoredQuery:
     """Return the query that an entry is about, as it was when it was answered."""
     if entry["fingerprint"] in queries:
         return queries[entry["fingerprint"]]

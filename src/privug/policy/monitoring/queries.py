@@ -22,7 +22,7 @@ from privug.scoping import holding
 
 
 @dataclass(frozen=True)
-class Query:
+class MonitoredQuery:
     """A program of the attacker's: `release` is the same on all inputs of the prior, of which it takes `names`."""
 
     program: Callable[..., Any]
@@ -33,16 +33,16 @@ class Query:
     """The fingerprint of its source."""
 
     @staticmethod
-    def of(program: Any, inputs: Sequence[str], name: str = "") -> "Query":
+    def of(program: Any, inputs: Sequence[str], name: str = "") -> "MonitoredQuery":
         """Take down a program, and which of the inputs it takes."""
-        if isinstance(program, Query):
+        if isinstance(program, MonitoredQuery):
             return program
         if not callable(program) or inspect.iscoroutinefunction(program):
             raise ArgumentError(f"ask: a query is a function of some of the inputs, not {shown(program)}")
         parameters = _taken(program, inputs)
         called_name = name or str(getattr(program, "__name__", "query"))
         release = _on_all_inputs(program, parameters, inputs)
-        return Query(program, called_name, tuple(p.name for p in parameters), release, fingerprint(program))
+        return MonitoredQuery(program, called_name, tuple(p.name for p in parameters), release, fingerprint(program))
 
     def on(self, truth: Mapping[str, Any]) -> tuple[Any, bool]:
         """Return the answer on true inputs, and whether the program made no draw by `pv.sample` on the way."""
@@ -57,7 +57,7 @@ class Query:
 class Answered:
     """A query with the answer that was handed out."""
 
-    query: Query
+    query: MonitoredQuery
     value: Any
     continuous: bool = False
     """Whether the answer is the exact value of a continuous output, which has probability zero."""

@@ -6,7 +6,7 @@ import math
 import os
 import sqlite3
 import threading
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,7 +16,8 @@ import polars
 
 from privug.arguments import shown
 from privug.errors import ArgumentError
-from privug.program.sql.parsing import TRANSPILED, Parsed, Schema, Statement
+from privug.program.sql.parsing import Parsed, Schema, Statement
+from privug.program.traced.frames.dialects import Dialect
 
 ROWS_AT_ONCE = 100_000
 """How many rows of all samples together are asked about at once."""
@@ -90,13 +91,13 @@ def _type_of_polars(name: str, column: str, kind: str) -> str:
 def answer(query: Parsed, tables: Mapping[str, Any]) -> Any:
     """Return the answer to a query on plain tables: of each of its statements a value, or a list of dicts."""
     plain = {name: plain_table(name, table) for name, table in tables.items()}
-    given = {_named(name, table): _values(table, query.dialect) for name, table in plain.items()}
+    given = {_named(name, table): _values(table, query.engine) for name, table in plain.items()}
     found = []
     for statement in query.completed(_schema(plain)):
-        if query.written_in in TRANSPILED:
-            _check_texts(statement, plain.values(), query.written_in)
+        if query.dialect.is_transpiled:
+            _check_texts(statement, plain.values(), query.dialect.name)
         try:
-            rows = _fetched(_beside(statement.text, given), query.dialect)
+            rows = _fetched(_beside(statement.text, given), query.dialect.engine)
         except (duckdb.Error, sqlite3.Error) as error:  # of these rows: other ones may be answered
             raise ValueError(f"sql: {str(error).splitlines()[0]}") from None
         found.append(_answer(statement, rows))
@@ -113,7 +114,7 @@ def _check_texts(statement: Statement, tables: Iterable[PlainTable], dialect: st
 
 def answer_all(query: Parsed, calls: Sequence[Mapping[str, Any]]) -> list[Any]:
     """Return the answers to a query on many tables, a block of samples in each statement that the engine gets."""
-    if query.dialect == "sqlite" or len(calls) < 2:
+    if not query.engine.has_batches or len(calls) < 2:
         return [answer(query, tables) for tables in calls]
     first = {name: plain_table(name, table) for name, table in calls[0].items()}
     statements = query.completed(_schema(first))
@@ -122,7 +123,8 @@ def answer_all(query: Parsed, calls: Sequence[Mapping[str, Any]]) -> list[Any]:
     rows = max(1, sum(len(table.rows) for table in first.values()))
     block = max(2, ROWS_AT_ONCE // rows)
     try:
-        found = [one for k in range(0, len(calls), block) for one in _block(statements, calls[k : k + block])]
+        blocks = (_block(statements, calls[k : k + block], query.dialect.engine) for k in range(0, len(calls), block))
+        found = [one for block in blocks for one in block]
     except duckdb.Error:  # of one sample, or of a query that cannot be asked in this way
         return [answer(query, tables) for tables in calls]
     looked_at = (0, len(calls) // 2, len(calls) - 1)
@@ -130,7 +132,7 @@ def answer_all(query: Parsed, calls: Sequence[Mapping[str, Any]]) -> list[Any]:
     return found if same else [answer(query, tables) for tables in calls]
 
 
-def _block(statements: Sequence[Statement], calls: Sequence[Mapping[str, Any]]) -> list[Any]:
+def _block(statements: Sequence[Statement], calls: Sequence[Mapping[str, Any]], engine: str) -> list[Any]:
     """Ask one statement for all samples: with each table restricted to the rows of its sample."""
     data, given = {}, {}
     for place, name in enumerate(calls[0]):
@@ -145,7 +147,7 @@ def _block(statements: Sequence[Statement], calls: Sequence[Mapping[str, Any]]) 
         names = ", ".join(sorted(made, key=lambda one: int(one[1:])))
         text = f"SELECT sample.k, answer.* FROM range({len(calls)}) AS sample(k), LATERAL ({inner}) AS answer({names})"
         by_sample: list[list[Any]] = [[] for _ in calls]
-        for row in _fetched(f"{text} ORDER BY {', '.join(['sample.k', *statement.order])}", "duckdb", data):
+        for row in _fetched(f"{text} ORDER BY {', '.join(['sample.k', *statement.order])}", engine, data):
             by_sample[row[0]].append(row[1 : width + 1])
         found.append([_answer(statement, rows) for rows in by_sample])
     return [list(several) for several in zip(*found, strict=True)] if len(found) > 1 else found[0]
@@ -195,11 +197,11 @@ def _answer(statement: Statement, rows: Sequence[Sequence[Any]]) -> Any:
     return plain[0][0] if statement.is_value else [dict(zip(statement.columns, row, strict=True)) for row in plain]
 
 
-def _fetched(text: str, dialect: str, data: Mapping[str, Any] | None = None) -> Sequence[Sequence[Any]]:
+def _fetched(text: str, engine: str, data: Mapping[str, Any] | None = None) -> Sequence[Sequence[Any]]:
     with _using:
-        if dialect not in _connections:
-            _connections[dialect] = _connected(dialect)
-        connection = _connections[dialect]
+        if engine not in _connections:
+            _connections[engine] = _CONNECTED[engine]()
+        connection = _connections[engine]
         try:
             for name, arrays in (data or {}).items():
                 connection.register(name, arrays)
@@ -207,7 +209,7 @@ def _fetched(text: str, dialect: str, data: Mapping[str, Any] | None = None) -> 
         except _MEANINGLESS as error:
             raise ArgumentError(f"sql: {str(error).splitlines()[0]}") from None
         except (duckdb.FatalException, duckdb.InternalException):  # after which it answers nothing more
-            _connections.pop(dialect).close()
+            _connections.pop(engine).close()
             raise
 
 
@@ -223,25 +225,30 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(before=_close, after_in_parent=_using.release, after_in_child=_using.release)
 
 
-def _connected(dialect: str) -> Any:
-    if dialect == "sqlite":
-        return sqlite3.connect(":memory:", check_same_thread=False)
+def _duckdb() -> Any:
     limits: Any = {"enable_external_access": "false", "autoinstall_known_extensions": "false", "threads": "1"}
     connection = duckdb.connect(":memory:", config=limits)
     connection.execute("SET lock_configuration = true")
     return connection
 
 
-def _values(table: PlainTable, dialect: str) -> str:
-    typed = [f"CAST({{}} AS {kind})" if dialect == "duckdb" else "{}" for kind in table.types]
+_CONNECTED: dict[str, Callable[[], Any]] = {
+    "duckdb": _duckdb,
+    "sqlite": lambda: sqlite3.connect(":memory:", check_same_thread=False),
+}
+"""How engines are connected to."""
+
+
+def _values(table: PlainTable, engine: Dialect) -> str:
+    typed = [f"CAST({{}} AS {kind})" if engine.has_types else "{}" for kind in table.types]
     if not table.rows:
         return f"SELECT {', '.join(cast.format('NULL') for cast in typed)} WHERE 1 = 0"
-    first, *others = ([_literal(value, dialect) for value in row] for row in table.rows)
+    first, *others = ([_literal(value, engine) for value in row] for row in table.rows)
     lines = [", ".join(cast.format(value) for cast, value in zip(typed, first, strict=True)), *map(", ".join, others)]
     return "VALUES " + ", ".join(f"({line})" for line in lines)
 
 
-def _literal(value: Any, dialect: str) -> str:
+def _literal(value: Any, engine: Dialect) -> str:
     match value:
         case None:
             return "NULL"
@@ -253,7 +260,7 @@ def _literal(value: Any, dialect: str) -> str:
             return repr(value) if math.isfinite(value) else f"CAST('{value}' AS DOUBLE)"
         case decimal.Decimal():
             return str(value)
-        case datetime.date() | datetime.time() if dialect == "sqlite":  # which has texts for these
+        case datetime.date() | datetime.time() if not engine.has_types:
             return f"'{value}'"
         case datetime.datetime():
             return f"TIMESTAMP '{value}'"

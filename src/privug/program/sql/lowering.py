@@ -10,7 +10,7 @@ import functools
 import itertools
 import operator
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import polars
@@ -21,14 +21,25 @@ from privug.program.sql.answering import answer
 from privug.program.sql.parsing import Parsed, Statement
 from privug.program.traced.frames.cells import Cell, cell_of
 from privug.program.traced.frames.columns import ONE, Column, is_truths, masks_of, single
+from privug.program.traced.frames.dialects import Dialect
 from privug.program.traced.frames.polars.column import OPERATORS as OF_COLUMNS
 from privug.program.traced.frames.polars.column import of_values
-from privug.program.traced.frames.polars.expressions import FUNCTIONS, Expr, Scope, Then
-from privug.program.traced.frames.polars.frame import Frame
-from privug.program.traced.frames.polars.sorting import in_order, tell_apart
+from privug.program.traced.frames.polars.expressions import FUNCTIONS, Call, Expr, Scope, case
+from privug.program.traced.frames.polars.frame import Frame, closed, standing, tell_apart
 from privug.program.traced.frames.reductions import positive
-from privug.program.traced.frames.relations import MOST_RANKED, RowSequence, is_among, joined, stacked, unrolled
-from privug.program.traced.frames.rows import Axis, Rows
+from privug.program.traced.frames.relations import (
+    LOOKED_UP,
+    MOST_RANKED,
+    RowSequence,
+    can_look_up,
+    in_order,
+    is_among,
+    joined,
+    joined_by_lookup,
+    stacked,
+    unrolled,
+)
+from privug.program.traced.frames.rows import Rows
 from privug.program.traced.masks import Mask, both, either
 
 Tree = Any
@@ -48,8 +59,6 @@ SET_OPERATIONS: dict[type[Any], Callable[[Any, Any], Any]] = {
 }  # fmt: skip
 JOINS = {"inner": "inner", "cross": "inner", "left": "left", "right": "right", "full": "full", "semi": "semi",
          "anti": "anti"}  # fmt: skip
-LOOKED_UP = {"inner", "left", "semi", "anti"}
-"""Joins that find at most one row of a plain table for each row."""
 ORDERED = {exp.RowNumber, exp.Rank, exp.DenseRank, exp.Lag, exp.Lead, exp.FirstValue, exp.LastValue}
 METHODS: dict[type[Any], str] = {
     exp.Abs: "abs", exp.Floor: "floor", exp.Ceil: "ceil", exp.Upper: "str.to_uppercase",
@@ -87,7 +96,7 @@ def lowered(query: Parsed, frames: Mapping[str, Any]) -> Any:
     if not all(isinstance(frame, Frame | polars.DataFrame) for frame in frames.values()):
         refuse("a query of tables that are no frames")
     schema = tuple((name, _columns(frame)) for name, frame in frames.items())
-    found = [_answered(statement, frames, query.dialect) for statement in query.completed(schema)]
+    found = [_answered(statement, frames, query.engine) for statement in query.completed(schema)]
     return found if len(found) > 1 else found[0]
 
 
@@ -96,11 +105,11 @@ def _columns(frame: Any) -> tuple[str, ...]:
     return tuple(frame.held if isinstance(frame, Frame) else frame.columns)
 
 
-def _answered(statement: Statement, frames: Mapping[str, Frame], dialect: str) -> Any:
+def _answered(statement: Statement, frames: Mapping[str, Frame], dialect: Dialect) -> Any:
     tables = {name.lower(): frame for name, frame in frames.items()}
-    found = Lowering(tables, dialect).frame(statement.tree, ordered=True)
+    found = standing(Lowering(tables, dialect).frame(statement.tree, ordered=True))
     found = found.rename(dict(zip(found.held, statement.columns, strict=True)))
-    if dialect == "sqlite":  # which has no truth values
+    if not dialect.has_booleans:
         truths = [name for name, column in found.held.items() if is_truths(column)]
         found = found.with_columns(*(col(name).cast(polars.Int64) for name in truths)) if truths else found
     return found.item() if statement.is_value else found.to_dicts()
@@ -116,7 +125,7 @@ def _read(node: Tree) -> Tree:
 class Lowering:
     """The tables of a query, by their names, and what each part of it comes to."""
 
-    def __init__(self, tables: dict[str, Any], dialect: str, outer: Known | None = None) -> None:
+    def __init__(self, tables: dict[str, Any], dialect: Dialect, outer: Known | None = None) -> None:
         self._tables, self._dialect = tables, dialect
         self._any = ""
         """A column of the table at hand, for values that are the same in all rows."""
@@ -158,7 +167,7 @@ class Lowering:
         """Return the rows of two queries together, or those that are in both, or in the first alone."""
         sides = [self.frame(side) for side in (tree.this, tree.expression)]
         names = list(_columns(sides[0]))
-        frames = [_standing(side) for side in sides]
+        frames = [standing(side) for side in sides]
         named = [frame.rename(dict(zip(frame.held, names, strict=True))) for frame in frames]
         if not tree.args.get("distinct"):
             found = _stacked(named) if isinstance(tree, exp.Union) else refuse(f"{tree.key.upper()} ALL in SQL")
@@ -209,7 +218,7 @@ class Lowering:
             if tell_apart([wide.held[name] for name in needed[:place]]):
                 needed = needed[:place]
                 break
-        rows = replace(wide.kept, axis=replace(wide.kept.axis, sorted=True, ranks=None))
+        rows = closed(wide.kept)
         columns = {name: column.on(rows) for name, column in wide.held.items()}
         order = [(columns[name], *pair) for name, pair in zip(needed, flags, strict=False)]
         return Frame(*in_order(columns, rows, order)).select(*names)
@@ -220,10 +229,10 @@ class Lowering:
             refuse("SELECT without FROM in SQL")
         joins = tree.args.get("joins") or ()
         self._own = {one.this.alias_or_name for one in (source, *joins)}
-        frame = self._table(source.this)
+        frame = standing(self._table(source.this))
         for join in joins:
             frame = self._joined(frame, _read(join))
-        return _standing(frame)
+        return frame
 
     def _table(self, node: Tree) -> Any:
         """Return a table, which may be a plain one, or a subquery, columns under their full names."""
@@ -237,24 +246,22 @@ class Lowering:
                 return refuse(f"{node.key.upper()} in SQL")
         return found.rename({name: f"{node.alias_or_name}.{name.lower()}" for name in _columns(found)})
 
-    def _joined(self, frame: Any, join: Tree) -> Frame:
+    def _joined(self, frame: Frame, join: Tree) -> Frame:
         how = (join.args.get("side") or join.args.get("kind") or "INNER").lower()
         if how not in JOINS:
             refuse(f"{how.upper()} JOIN in SQL")
-        other, on = self._table(join.this), join.args.get("on")
-        keys = _equal_columns(on)
-        if how in LOOKED_UP and len(keys) == 1 and isinstance(frame, Frame) and isinstance(other, polars.DataFrame):
+        other, on = standing(self._table(join.this)), join.args.get("on")
+        left, right, keys = (frame.held, frame.kept), (other.held, other.kept), _equal_columns(on)
+        if how in LOOKED_UP and len(keys) == 1:
             mine, theirs = keys[0] if keys[0][0] in frame.held else keys[0][::-1]
-            if other[theirs].drop_nulls().is_unique().all() and not other[theirs].dtype.is_float():
-                right = other.with_columns(polars.col(theirs).alias("#r"))
-                return frame.join(right, left_on=mine, right_on="#r", how=how, maintain_order="left")
+            if mine in frame.held and theirs in other.held and can_look_up(frame.held[mine], other.held[theirs]):
+                return Frame(*joined_by_lookup(left, right, frame.held[mine], other.held[theirs], how))
 
         def held(columns: Mapping[str, Column], rows: Rows) -> Sequence[Mask]:
             if on is None:
                 return [True] * len(rows.there)
             return masks_of(self._condition(on, {}).one(Scope(columns, rows)).beside_rows(rows))
 
-        left, right = ((one.held, one.kept) for one in map(_standing, (frame, other)))
         return Frame(*joined(left, right, held, JOINS[how]))
 
     def _grouped(self, tree: Tree, frame: Frame) -> tuple[Frame, dict[str, Expression]]:
@@ -298,7 +305,9 @@ class Lowering:
             return self._summary(node.this, known).over(*(parts or [lit(0)]))
         keys = [(self._expression(_read(one).this, known), *_flags(one)) for one in order.expressions]
         summary = None if type(node.this) in ORDERED else self._summary(node.this, known)
-        return _computed(Window(node, parts, keys, lambda part: self._expression(part, known), summary).column)
+        return _computed(
+            Window(node, parts, keys, self._dialect, lambda part: self._expression(part, known), summary).column
+        )
 
     def _summary(self, node: Tree, known: Known) -> Expression:
         """Return an aggregate of the rows of a group."""
@@ -311,7 +320,7 @@ class Lowering:
 
     def _aggregate(self, node: Tree, chosen: Callable[[Expression], Expression], known: Known) -> Expression:
         _read(node)
-        if not isinstance(node, exp.Count | exp.CountIf | exp.Sum) and type(node) not in SUMMARIES:
+        if not isinstance(node, exp.Count | exp.CountIf | exp.Sum | exp.PercentileCont) and type(node) not in SUMMARIES:
             refuse(f"{node.key.upper()} in SQL")
         if isinstance(node, exp.CountIf):
             return chosen(self._condition(node.this, known)).sum().cast(polars.Int64)
@@ -329,6 +338,10 @@ class Lowering:
         match node:
             case exp.Count():
                 return value.count().cast(polars.Int64)
+            case exp.PercentileCont() if isinstance(node.expression, exp.Literal):
+                return value.quantile(float(node.expression.this), "linear")
+            case exp.PercentileCont():
+                return refuse("a quantile that is not written out in SQL")
             case exp.Sum():  # of nothing, SQL has no sum
                 return when(value.count() > 0).then(value.sum()).otherwise(None)
         return getattr(value, SUMMARIES[type(node)])()
@@ -371,7 +384,7 @@ class Lowering:
                 return self._outer[name] if node.table not in self._own and name in self._outer else col(name)
             case exp.Not():
                 return ~self._condition(node.this, known)
-            case exp.Div() if self._dialect != "sqlite":
+            case exp.Div() if self._dialect.divides_floats:
                 return part() / part("expression")
             case exp.IntDiv() | exp.Mod() if isinstance(node.expression, exp.Literal) and _whole(node.expression):
                 cut = _cut_quotient(part(), _whole(node.expression))
@@ -381,12 +394,14 @@ class Lowering:
             case exp.In():
                 return functools.reduce(operator.or_, [part() == one for one in several])
             case exp.Exists():
-                return self._of_subquery(node.this, known, lambda found: Cell(positive(_standing(found).kept.count)))
+                return self._of_subquery(node.this, known, lambda found: Cell(positive(standing(found).kept.count)))
             case exp.Is() if isinstance(node.expression, exp.Null):
                 return part().is_null()
-            case exp.Like() if isinstance(node.expression, exp.Literal) and self._dialect != "sqlite":
+            case exp.Like() if isinstance(node.expression, exp.Literal) and self._dialect.like_tells_case:
                 pattern = _glob(node.expression.this)
                 return part().derived(of_values(lambda text: fnmatch.fnmatchcase(text, pattern)), "like", [], {})
+            case exp.StartsWith() if isinstance(node.expression, exp.Literal):
+                return part().str.starts_with(node.expression.this)
             case exp.Case():
                 return self._case(node, known)
             case exp.Cast() if node.to.sql() in TYPES:
@@ -401,8 +416,8 @@ class Lowering:
         """Say whether a value is among those of a subquery."""
 
         def among(found: Any, one: Column) -> Column:
-            (listed,) = _standing(found if has_few_rows(found) else found.unique()).held.values()
-            return is_among(one, listed)
+            (listed,) = standing(found if has_few_rows(found) else found.unique()).held.values()
+            return is_among(self._dialect, one, listed)
 
         tree = node.this if isinstance(node, exp.Subquery) else node
         if not is_correlated(tree):
@@ -439,7 +454,7 @@ class Lowering:
                 condition = self._expression(node.this, known) == self._expression(one.this, known)
             branches.append((condition, self._expression(one.args["true"], known)))
         default = node.args.get("default")
-        return Then(branches, None if default is None else self._expression(default, known))
+        return case(branches, lit(None) if default is None else self._expression(default, known))
 
 
 def _projected(frame: Frame, outputs: Known) -> Frame:
@@ -536,14 +551,6 @@ def _outside_subqueries(clause: Tree, kinds: Any) -> list[Tree]:
     return found
 
 
-def _standing(frame: Any) -> Frame:
-    """Return what stands for a frame, which may be a plain one."""
-    if isinstance(frame, Frame):
-        return frame
-    data = {name: [cell_of(value) for value in frame[name].to_list()] for name in frame.columns}
-    return Frame.of_cells(data, Rows.all_of(Axis((None,) * frame.height)))
-
-
 def _stacked(frames: Sequence[Frame]) -> Frame:
     """Return the rows of several frames with the same columns, in any order."""
     return Frame(*stacked([(frame.held, frame.kept) for frame in frames]))
@@ -559,7 +566,7 @@ def _combined(frames: Sequence[Frame], names: Sequence[str], kept: Callable[[Any
 
 def _only(found: Any) -> Cell:
     """Return the only value of a subquery, which is missing if there is no row."""
-    frame = _standing(found)
+    frame = standing(found)
     if len(frame.kept.there) > 1 or any(frame.kept.axis.plates) or len(frame.held) != 1:
         refuse("a subquery of several rows in SQL")
     (column,) = frame.held.values()
@@ -579,7 +586,7 @@ def _constant(column: Column) -> Expr:
 
 
 def _computed(column: Callable[[Scope], Column]) -> Expr:
-    return Expr(lambda scope: [column(scope)], lambda: refuse("a part of a query"))
+    return Expr(lambda scope: [column(scope)], Call("sql"))
 
 
 @dataclass(frozen=True)
@@ -589,6 +596,7 @@ class Window:
     node: Tree
     partition: Sequence[Expression]
     keys: Sequence[tuple[Expression, bool, bool]]
+    dialect: Dialect
     expression: Callable[[Tree], Expression]
     summary: Expression | None
     """What is computed of the rows around, if it is an aggregate."""
@@ -597,7 +605,7 @@ class Window:
         """Return its value in each row."""
         keys = tuple((key.one(scope).beside_rows(scope.rows), down, last) for key, down, last in self.keys)
         parts = tuple(one.one(scope).beside_rows(scope.rows) for one in self.partition)
-        turns = RowSequence(scope.rows, parts, keys)
+        turns = RowSequence(self.dialect, scope.rows, parts, keys)
         if self.summary is not None:
             places = range(len(scope.rows.there))
             around = [self.summary.one(scope.on(scope.rows.among(self._around(turns, place)))) for place in places]

@@ -15,6 +15,7 @@ from sqlglot.optimizer.scope import traverse_scope
 
 from privug.arguments import shown
 from privug.errors import ArgumentError
+from privug.program.traced.frames.dialects import OF_SQL, Dialect
 
 Tree = Any
 """A node of sqlglot's, whose arguments are of any kind."""
@@ -22,8 +23,6 @@ Schema = tuple[tuple[str, tuple[str, ...]], ...]
 """The columns of each table."""
 POSITIONAL = (exp.RowNumber, exp.Lag, exp.Lead, exp.FirstValue, exp.LastValue, exp.NthValue, exp.Ntile)
 """Functions of windows for which it makes a difference how equal rows are ordered."""
-TRANSPILED = ("postgres", "bigquery", "snowflake")
-"""Dialects whose queries are asked in DuckDB."""
 ALIKE = (
     exp.Connector, exp.Count, exp.CountIf, exp.Sum, exp.Min, exp.Max, exp.Stddev, exp.StddevSamp, exp.Variance,
     exp.Coalesce, exp.Nullif, exp.Case, exp.If, exp.Abs, exp.Floor, exp.Ceil, exp.Upper, exp.Lower, exp.Length,
@@ -62,18 +61,26 @@ class Parsed:
 
     statements: tuple[Tree, ...]
     tables: tuple[str, ...]
-    dialect: str
-    """Of the engine that it is asked in."""
-    written_in: str = "duckdb"
+    dialect: Dialect
+
+    @property
+    def engine(self) -> Dialect:
+        """The dialect that it is asked in."""
+        return OF_SQL[self.dialect.engine]
 
     def completed(self, schema: Schema) -> tuple[Statement, ...]:
         """Return the statements, qualified by the columns that tables have, each with an order that is total."""
-        return _completed(self.statements, schema, self.dialect)
+        return _completed(self.statements, schema, self.engine)
 
 
-def without_schemas(text: str, dialect: str = "duckdb") -> str:
-    """Return the text of a query with tables by their own names alone."""
-    return with_models(text, {}, dialect)
+def of_relation(text: str) -> str:
+    """Return the text of a relation of DuckDB, tables by their own names and frames by those that queries gave them."""
+    (tree,) = _trees(text, "duckdb")
+    for table in tree.find_all(exp.Table):
+        common = table.find_ancestor(exp.CTE)
+        if common is not None and table.name.startswith("__duckdb_source"):
+            table.set("this", exp.to_identifier(common.alias))
+    return with_models(tree.sql(dialect="duckdb"), {}, "duckdb")
 
 
 def with_models(text: str, models: Mapping[str, str], dialect: str) -> str:
@@ -164,15 +171,15 @@ def _trees(text: str, dialect: str) -> list[Tree]:
 
 
 @lru_cache(maxsize=256)
-def parsed(text: str, dialect: str) -> Parsed:
-    """Parse a query; refuse what is none."""
-    trees = _trees(text, dialect)
+def parsed(text: str, name: str) -> Parsed:
+    """Parse a query in a dialect; refuse what is none."""
+    trees, dialect = _trees(text, name), OF_SQL[name]
     if not trees:
         raise ArgumentError("sql: there is no query in this text")
     tables: dict[str, str] = {}
     for tree in trees:
         _check(tree)
-    if dialect in TRANSPILED:
+    if dialect.is_transpiled:
         trees = [_transpiled(tree, dialect) for tree in trees]
     for tree in trees:
         for table in [one for one in tree.find_all(exp.Table, bfs=False) if not _is_common(one)]:
@@ -183,7 +190,7 @@ def parsed(text: str, dialect: str) -> Parsed:
         if not name.isidentifier() or iskeyword(name):
             raise ArgumentError(f"sql: the table {shown(name)} cannot be a parameter; give it another name")
     trees = [_apart(tree, tables) for tree in trees]
-    return Parsed(tuple(trees), tuple(tables.values()), "duckdb" if dialect in TRANSPILED else dialect, dialect)
+    return Parsed(tuple(trees), tuple(tables.values()), dialect)
 
 
 def _apart(tree: Tree, tables: Collection[str]) -> Tree:
@@ -200,20 +207,21 @@ def _apart(tree: Tree, tables: Collection[str]) -> Tree:
     return found
 
 
-def _transpiled(tree: Tree, dialect: str) -> Tree:
+def _transpiled(tree: Tree, dialect: Dialect) -> Tree:
     """Return a query of another dialect as DuckDB has it; what means something else there is refused."""
+    name = dialect.name
     for node in tree.walk():
         if not _means_the_same(node, dialect):
-            raise ArgumentError(f"sql: {node.sql(dialect)} is not known to mean the same in {dialect} and DuckDB")
+            raise ArgumentError(f"sql: {node.sql(name)} is not known to mean the same in {name} and DuckDB")
         if isinstance(node, exp.Div) and not (_divides(node) and _is_of_floats(node, dialect)):
             raise ArgumentError(
-                f"sql: the division {node.sql(dialect)} is not known to mean the same in {dialect} and DuckDB; "
+                f"sql: the division {node.sql(name)} is not known to mean the same in {name} and DuckDB; "
                 "divide by a number or NULLIF(..., 0), and multiply by 1.0"
             )
-    return sqlglot.parse_one(tree.sql(dialect="duckdb"), dialect="duckdb")
+    return sqlglot.parse_one(tree.sql(dialect=dialect.engine), dialect=dialect.engine)
 
 
-def _means_the_same(node: Tree, dialect: str) -> bool:
+def _means_the_same(node: Tree, dialect: Dialect) -> bool:
     """Say whether one node of a query, given its parts, has the same value in a dialect and in DuckDB."""
     match node:
         case exp.SimilarTo() | exp.Collate() | exp.Lateral() | exp.Unnest():
@@ -228,10 +236,10 @@ def _means_the_same(node: Tree, dialect: str) -> bool:
             return all(getattr(side, "is_string", False) or isinstance(side, texts) for side in sides)
         case exp.Cast():  # as text, numbers have other digits
             return bool(node.to.this == exp.DataType.Type.DOUBLE)
-        case exp.Avg():  # of integers, Snowflake keeps six digits
-            return dialect != "snowflake"
-        case exp.Round():  # in PostgreSQL halves go where the type of the number says
-            return dialect != "postgres"
+        case exp.Avg():
+            return not dialect.fixed_digits
+        case exp.Round():
+            return not dialect.rounds_by_type
         case exp.Substring():
             start = node.args.get("start")
             return isinstance(start, exp.Literal) and start.this.isdigit() and int(start.this) > 0
@@ -247,13 +255,13 @@ def _divides(node: Tree) -> bool:
     return isinstance(divisor, exp.Literal) and not divisor.is_string and float(divisor.this) != 0
 
 
-def _is_of_floats(node: Tree, dialect: str) -> bool:
+def _is_of_floats(node: Tree, dialect: Dialect) -> bool:
     """Say whether a quotient keeps its fraction, and all digits of it."""
-    if dialect == "snowflake":
+    if dialect.fixed_digits:
         return False
     sides = [node.this.unnest(), node.expression]
     factors = [sides[0].this.unnest(), sides[0].expression.unnest()] if isinstance(sides[0], exp.Mul) else []
-    return dialect == "bigquery" or any(map(_is_fractional, (*sides, *factors)))
+    return dialect.divides_floats or any(map(_is_fractional, (*sides, *factors)))
 
 
 def _is_fractional(node: Tree) -> bool:
@@ -297,26 +305,29 @@ def _tells_the_time(node: Tree) -> bool:
 
 
 @lru_cache(maxsize=256)
-def _completed(statements: tuple[Tree, ...], schema: Schema, dialect: str) -> tuple[Statement, ...]:
+def _completed(statements: tuple[Tree, ...], schema: Schema, dialect: Dialect) -> tuple[Statement, ...]:
     return tuple(_complete(statement.copy(), schema, dialect) for statement in statements)
 
 
-def _complete(tree: Tree, schema: Schema, dialect: str) -> Statement:
+def _complete(tree: Tree, schema: Schema, dialect: Dialect) -> Statement:
     # Types are not asked for: any will do to find the owner of a column.
     written = list(tree.named_selects)
     known: Any = {name: dict.fromkeys(columns, "TEXT") for name, columns in schema}
     try:
         qualified = qualify(
-            tree, schema=known, dialect=dialect, quote_identifiers=False, validate_qualify_columns=True,
+            tree, schema=known, dialect=dialect.name, quote_identifiers=False, validate_qualify_columns=True,
             expand_alias_refs=True,
         )  # fmt: skip
     except SqlglotError as error:
         raise ArgumentError(f"sql: {str(error).splitlines()[0]}") from None
+    for dot in list(qualified.find_all(exp.Dot)):  # a table of SEMI or ANTI JOIN, named like a column
+        if isinstance(dot.this, exp.Column) and dot.this.table == dot.this.name:
+            dot.replace(exp.column(dot.expression.copy(), table=dot.this.table))
     columns = _as_written(written, qualified.named_selects, schema)
     if len(set(columns)) < len(columns) or not all(columns):
         raise ArgumentError("sql: every column of the answer needs a name of its own; write AS")
     is_value = len(columns) == 1 and _has_one_row(qualified)
-    if dialect == "sqlite":
+    if dialect.takes_bare_columns:
         _refuse_bare_columns(qualified)
     _complete_windows(qualified, schema)
     _complete_aggregates(qualified, dialect)
@@ -325,7 +336,7 @@ def _complete(tree: Tree, schema: Schema, dialect: str) -> Statement:
             _put_in_order(query)
     sides = (side for joined in qualified.find_all(exp.DPipe) for side in (joined.this, joined.expression))
     names = tuple(side.name for side in sides if isinstance(side, exp.Column))
-    text, unordered = qualified.sql(dialect=dialect), _unordered(qualified, dialect)
+    text, unordered = qualified.sql(dialect=dialect.name), _unordered(qualified, dialect.name)
     return Statement(text, qualified, columns, is_value, *unordered, joined=names)
 
 
@@ -389,12 +400,12 @@ def _complete_windows(tree: Tree, schema: Schema) -> None:
             window.set("order", exp.Order(expressions=[*known, *rest]))
 
 
-def _complete_aggregates(tree: Tree, dialect: str) -> None:
+def _complete_aggregates(tree: Tree, dialect: Dialect) -> None:
     """Add the value itself to what lists and joined texts are ordered by: equal values are alike."""
     for node in list(tree.find_all(*ORDERED)):
-        if dialect == "sqlite":
+        if not dialect.orders_aggregates:
             raise ArgumentError(
-                f"sql: what {_called(node)} gives depends on the order of rows, which SQLite leaves open"
+                f"sql: what {_called(node)} gives depends on the order of rows, which {dialect.name} leaves open"
             )
         inner = node.this
         known = inner.expressions if isinstance(inner, exp.Order) else []

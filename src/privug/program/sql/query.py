@@ -9,8 +9,7 @@ from typing import Any
 
 from privug.arguments import is_one_of, shown
 from privug.errors import ArgumentError
-
-DIALECTS = ("duckdb", "sqlite", "postgres", "bigquery", "snowflake")
+from privug.program.traced.frames.dialects import OF_SQL
 
 
 class Query:
@@ -109,8 +108,8 @@ def sql(query: Any, dialect: str | None = None) -> Query:
         if importlib.util.find_spec(library) is None:
             raise ArgumentError(f"sql needs {library}: pip install 'privug[sql]'")
     query = _text_of(query)
-    if dialect is not None and not is_one_of(dialect, DIALECTS):
-        raise ArgumentError(f"sql: dialect must be one of {', '.join(map(repr, DIALECTS))}, not {shown(dialect)}")
+    if dialect is not None and not is_one_of(dialect, tuple(OF_SQL)):
+        raise ArgumentError(f"sql: dialect must be one of {', '.join(map(repr, OF_SQL))}, not {shown(dialect)}")
     return Query(query, dialect or "duckdb")
 
 
@@ -122,7 +121,7 @@ def _text_of(query: Any) -> str:
         except (OSError, UnicodeDecodeError) as error:
             raise ArgumentError(f"sql: {query} cannot be read: {error}") from None
     if hasattr(query, "sql_query"):  # a relation of DuckDB
-        query = _module("parsing").without_schemas(query.sql_query())
+        query = _module("parsing").of_relation(query.sql_query())
     elif type(query).__module__.partition(".")[0] == "ibis":
         query = str(importlib.import_module("ibis").to_sql(query, dialect="duckdb"))
     if not isinstance(query, str):

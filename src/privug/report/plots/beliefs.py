@@ -40,7 +40,7 @@ Change = tuple[str, Belief, Belief | None]
 
 
 @dataclass(frozen=True, eq=False)
-class Series:
+class DrawnBelief:
     """One belief in a picture: what it is called and how it looks, so that it is told apart without colours too."""
 
     label: str
@@ -76,19 +76,19 @@ def beliefs(shown: Sequence[Change], ax: Any = None, name: str = "secret") -> An
     looks = zip(cycle(COLOURS), cycle(MARKERS), cycle(HATCHES), strict=False)
     for (who, before, after), (colour, marker, hatch) in zip(shown, looks, strict=False):
         said, mark = ("", "") if alone else (f"{who}, ", marker)
-        series.append(Series(f"{said}before", before, GREY if alone else colour, mark, "////", after is None))
+        series.append(DrawnBelief(f"{said}before", before, GREY if alone else colour, mark, "////", after is None))
         if after is not None:
-            series.append(Series(f"{said}after", after, colour, mark, hatch))
+            series.append(DrawnBelief(f"{said}after", after, colour, mark, hatch))
     return _drawn(series, ax, name)
 
 
 @picture
 def belief(one: Belief, ax: Any = None, name: str = "value") -> Any:
     """Draw one belief, with the middle 95 % shaded."""
-    return _drawn([Series("", one, BLUE)], ax, name)
+    return _drawn([DrawnBelief("", one, BLUE)], ax, name)
 
 
-def _drawn(series: Sequence[Series], ax: Any, name: str) -> Any:
+def _drawn(series: Sequence[DrawnBelief], ax: Any, name: str) -> Any:
     if all(_is_number(one.belief) for one in series):
         (axes,) = canvas(ax)
         _numbers(axes, series, name)
@@ -110,7 +110,7 @@ def _is_number(one: Belief) -> bool:
     return one.batch.numbers() is not None
 
 
-def _parts(series: Series, name: str) -> dict[str, Series]:
+def _parts(series: DrawnBelief, name: str) -> dict[str, DrawnBelief]:
     """Return the numbers that a structured quantity is made of, each as a belief of its own."""
     batch, found = series.belief.batch, {}
     names = name.split(", ") if len(name.split(", ")) == len(batch.columns) else []
@@ -126,7 +126,7 @@ def _parts(series: Series, name: str) -> dict[str, Series]:
     return found
 
 
-def _numbers(axes: Any, series: Sequence[Series], name: str) -> None:
+def _numbers(axes: Any, series: Sequence[DrawnBelief], name: str) -> None:
     """Draw beliefs about a number: lines for densities, bars for values that have probability."""
     low, high = shown_range([one.belief for one in series])
     ends = [one.belief.interval(INTERVAL) for one in series]
@@ -161,23 +161,23 @@ def _numbers(axes: Any, series: Sequence[Series], name: str) -> None:
     _told_apart(axes, series)
 
 
-def _told_apart(axes: Any, series: Sequence[Series]) -> None:
+def _told_apart(axes: Any, series: Sequence[DrawnBelief]) -> None:
     if len(series) > 1:
         legend(axes)
 
 
-def _density(axes: Any, one: Series, shape: Shape, low: float, high: float, mixed: bool) -> None:
+def _density(axes: Any, one: DrawnBelief, shape: Shape, low: float, high: float, mixed: bool) -> None:
     axes.plot(shape.xs, shape.heights, label=label(one.label if mixed else _said(one)), **one.line)
     inside = (shape.xs >= low) & (shape.xs <= high)
     if one.shaded and inside.any():
         axes.fill_between(shape.xs[inside], shape.heights[inside], color=one.colour, alpha=0.2, linewidth=0)
 
 
-def _said(one: Series) -> str:
+def _said(one: DrawnBelief) -> str:
     return f"{one.label} (shaded: {INTERVAL:.0%})" if one.shaded and one.label else one.label
 
 
-def _bars(axes: Any, series: Sequence[Series], shapes: Sequence[Shape], *, named: bool) -> None:
+def _bars(axes: Any, series: Sequence[DrawnBelief], shapes: Sequence[Shape], *, named: bool) -> None:
     """Draw bars at the values of a number, those of several beliefs beside each other; of many values, steps."""
     values = np.unique(np.concatenate([shape.atoms for shape in shapes]))
     low, high = axes.get_xlim() if not named else (values.min(), values.max())
@@ -195,7 +195,7 @@ def _bars(axes: Any, series: Sequence[Series], shapes: Sequence[Shape], *, named
                 axes.errorbar(at, shape.masses, off, fmt="none", ecolor="black", elinewidth=0.8, capsize=2)
 
 
-def _steps(axes: Any, one: Series, shape: Shape, gap: float) -> None:
+def _steps(axes: Any, one: DrawnBelief, shape: Shape, gap: float) -> None:
     xs = np.repeat(shape.atoms, 4) + np.tile([-0.5, -0.5, 0.5, 0.5], len(shape.atoms)) * gap
     heights = np.repeat(shape.masses, 4) * np.tile([0, 1, 1, 0], len(shape.atoms))
     # Between neighbours the line stays up.
@@ -226,7 +226,7 @@ def _ticks(axes: Any, shapes: Sequence[Shape], dense: bool, *, truth: bool) -> N
         whole_numbers(axes.xaxis, values)
 
 
-def _listed(series: Sequence[Series]) -> list[Any]:
+def _listed(series: Sequence[DrawnBelief]) -> list[Any]:
     """Return the values to be drawn, the likeliest first; those after the observation count."""
     best: dict[Any, float] = {}
     for one in series:
@@ -241,7 +241,7 @@ class _Others:
     """Stands for all values that have no bar of their own."""
 
 
-def _categories(axes: Any, series: Sequence[Series], rows: Sequence[Any], name: str) -> None:
+def _categories(axes: Any, series: Sequence[DrawnBelief], rows: Sequence[Any], name: str) -> None:
     """Draw a bar for each category, the likeliest on top and the rest together at the bottom."""
     height = 0.8 / len(series)
     known = max(one.belief.batch.distinct() for one in series)

@@ -8,7 +8,7 @@ import textwrap
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import wraps
+from functools import partial, wraps
 from html import escape
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
@@ -26,6 +26,8 @@ from privug.escaping import inert
 BLUE, ORANGE, GREEN, PINK, SKY, BLACK, GREY = (
     "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#000000", "#767676",
 )  # fmt: skip
+# Ink, paper and the first colour follow those of the page that a picture stands in, if it has such.
+PAGE_COLOURS = {BLACK: "currentColor", "#ffffff": "var(--paper, #ffffff)", BLUE: f"var(--blue, {BLUE})"}
 COLOURS = (BLUE, ORANGE, GREEN, PINK, SKY, BLACK)
 DASHES: tuple[Any, ...] = ("-", (0, (5, 2)), (0, (1, 1.5)), (0, (6, 2, 1, 2)), (0, (3, 1, 1, 1, 1, 1)))
 MARKERS = ("o", "s", "^", "D", "v", "P")
@@ -122,7 +124,7 @@ def digits(value: float, significant: int = 8) -> str:
 
 
 def is_given(ax: Any) -> bool:
-    """Say whether a picture is drawn into the caller's own axes, not into a figure made for it."""
+    """Return whether a picture is drawn into the caller's own axes, not into a figure made for it."""
     return not (ax is None or isinstance(ax, str | Path))
 
 
@@ -165,7 +167,22 @@ def finished(axes: list[Any], ax: Any) -> Any:
             axes[0].figure.savefig(ax, dpi=DOTS_PER_INCH, metadata=metadata)
         except (OSError, ValueError) as error:
             raise ArgumentError(f"plot: {ax} cannot be written: {error}") from None
-    return axes[0] if len(axes) == 1 else axes
+    shown: Any = axes[0] if len(axes) == 1 else Panels(axes)
+    if ax is None and not hasattr(axes[0].figure, "number"):  # which pyplot does not show by itself
+        shown._repr_png_ = partial(_png, axes[0].figure)
+    return shown
+
+
+class Panels(list[Any]):
+    """The axes of a picture of several panels, which a notebook shows as one."""
+
+
+def _png(figure: Any) -> bytes:
+    """Return a figure as a notebook shows it."""
+    buffer = io.BytesIO()
+    with _styled():
+        figure.savefig(buffer, format="png", dpi=DOTS_PER_INCH)
+    return buffer.getvalue()
 
 
 def plain(axes: Any, *, x: bool = True, y: bool = True) -> None:
@@ -177,7 +194,7 @@ def plain(axes: Any, *, x: bool = True, y: bool = True) -> None:
 
 
 def whole_numbers(axis: Any, values: Any) -> None:
-    """Put ticks at whole numbers only, if there are no others."""
+    """Put ticks at integers only, if there are no others."""
     if np.all(np.asarray(values, float) % 1 == 0):
         axis.get_major_locator().set_params(integer=True)
 
@@ -224,8 +241,10 @@ def inline_svg(axes: Any, alt: str) -> str:
     used = set(re.findall(r"(?:url\(|href=\")#([^)\"]+)", body))
     body = re.sub(r' id="([^"]*)"', lambda found: found[0] if found[1] in used else "", body)
     body = re.sub(r"font: ([^;\"]*?)'?DejaVu Sans'?[^;\"]*", r"font: \1system-ui, 'DejaVu Sans', sans-serif", body)
+    for drawn, on_page in PAGE_COLOURS.items():
+        body = body.replace(f": {drawn}", f": {on_page}")
     width, height = (f"{inches * 72:g}" for inches in figure.get_size_inches())
     head = f'<svg role="img" aria-label="{escape(alt)}" viewBox="0 0 {width} {height}" width="{width}" '
-    head += 'style="max-width:100%;height:auto;stroke-linejoin:round;stroke-linecap:butt" '
+    head += 'style="max-width:100%;height:auto;fill:currentColor;stroke-linejoin:round;stroke-linecap:butt" '
     head += 'xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink">'
     return f"{head}<title>{escape(alt)}</title>{body[body.index('>') + 1 :]}".strip()

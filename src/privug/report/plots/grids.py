@@ -23,7 +23,7 @@ from privug.report.plots.canvas import (
     tick,
     whole_numbers,
 )
-from privug.report.shapes import CELLS, Side, cells_of
+from privug.report.shapes import CELLS, JointSide, cells_of
 
 FEW_TICKS = 12
 MOST_SHAPES = 200
@@ -92,7 +92,7 @@ def joint(shown: Joint, ax: Any = None, observation: Observation | None = None) 
     return finished([axes], ax)
 
 
-def _ticks(axis: Any, side: Side) -> None:
+def _ticks(axis: Any, side: JointSide) -> None:
     if not side.numeric:
         axis.set_ticks(range(len(side.values)), [tick(value) for value in side.values])
         if axis.axis_name == "x" and max(len(tick(value)) for value in side.values) > 5:
@@ -105,7 +105,7 @@ def _ticks(axis: Any, side: Side) -> None:
         whole_numbers(axis, side.values)
 
 
-def _mark(axes: Any, side: Side, observation: Observation) -> None:
+def _mark(axes: Any, side: JointSide, observation: Observation) -> None:
     """Mark what was seen of the output: a line, a range, or the cells that agree with it."""
     look: dict[str, Any] = {"edgecolor": ORANGE, "facecolor": "none", "hatch": "//", "linewidth": 1.5}
     span = _span(observation) if side.numeric else None

@@ -194,7 +194,7 @@ RANGES = ((0.95, 1.2, "95 %"), (0.5, 5.0, "50 %"))
 LONGEST_STEP = 26
 
 
-class Step(NamedTuple):
+class ReleaseStep(NamedTuple):
     """A release and the belief after it; one that was refused leaves the belief as it was."""
 
     name: str
@@ -205,7 +205,7 @@ class Step(NamedTuple):
 @picture
 def sequence(steps: Sequence[tuple[Any, ...]], ax: Any = None, name: str = "secret") -> Any:
     """Draw a belief before all releases and after each: the median and ranges of a number, else probabilities."""
-    taken = [Step(*step) for step in steps]
+    taken = [ReleaseStep(*step) for step in steps]
     (axes,) = canvas(ax, size=(max(5.0, 1.8 + 0.6 * min(len(taken), MOST_NAMED)), 4.0))
     values = _values(taken)
     if values is None:
@@ -229,7 +229,7 @@ def sequence(steps: Sequence[tuple[Any, ...]], ax: Any = None, name: str = "secr
     return finished([axes], ax)
 
 
-def _values(steps: Sequence[Step]) -> list[Any] | None:
+def _values(steps: Sequence[ReleaseStep]) -> list[Any] | None:
     """Return the values whose probabilities are drawn; None if the belief is about a number of many values."""
     first = steps[0].belief
     if first.batch.numbers() is not None and (first.kind is not Kind.DISCRETE or first.batch.distinct() > MOST_VALUES):
@@ -241,7 +241,7 @@ def _values(steps: Sequence[Step]) -> list[Any] | None:
     return sorted(best, key=lambda value: -best[value])[:MOST_VALUES]
 
 
-def _ranges(axes: Any, steps: Sequence[Step]) -> None:
+def _ranges(axes: Any, steps: Sequence[ReleaseStep]) -> None:
     xs = np.arange(len(steps))
     axes.plot(xs, [step.belief.median().value for step in steps], "o-", color=BLUE, markersize=5, label="median")
     for probability, width, said in RANGES:
@@ -250,7 +250,7 @@ def _ranges(axes: Any, steps: Sequence[Step]) -> None:
         axes.vlines(xs, lows, highs, color=BLUE, linewidth=width, alpha=0.5, label=f"{said} of belief")
 
 
-def _shares(axes: Any, steps: Sequence[Step], values: Sequence[Any]) -> None:
+def _shares(axes: Any, steps: Sequence[ReleaseStep], values: Sequence[Any]) -> None:
     looks = zip(cycle(COLOURS), cycle(DASHES), cycle(MARKERS), strict=False)
     for value, (colour, dashes, marker) in zip(values, looks, strict=False):
         shares = [step.belief.probability_of([value]).value for step in steps]

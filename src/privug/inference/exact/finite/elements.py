@@ -58,6 +58,8 @@ class Elements:
         self._leads: dict[tuple[Any, ...], list[Node]] = {}
         self.origins: dict[Node, Node] = {}
         """The node that each of the new ones is an element of."""
+        self.places: dict[Node, At] = {}
+        """Which of its elements each of them is."""
         order = ancestors(targets)
         _check_size(order)
         for node in order:
@@ -73,6 +75,7 @@ class Elements:
             self._make_room(1)
             made = self._made[node, at] = self._element(node, at)
             self.origins.setdefault(made, node)
+            self.places.setdefault(made, at)
         return made
 
     def all_of(self, node: Node) -> list[Node]:

@@ -10,7 +10,7 @@ probabilities. Given such a vector, the moving parts of the sums are sums of ind
 
 import math
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property, partial
@@ -24,8 +24,8 @@ from privug.inference.exact.rows.regrouping import Addend, NotRows, RowSum, row_
 from privug.inference.graph.conditions import is_known, specialised, value_of
 from privug.inference.graph.support import support
 from privug.inference.measure.convolution import Powers, added
-from privug.inference.measure.curve import Curve, discrete_part, smooth_part
-from privug.inference.measure.density import panel_nodes
+from privug.inference.measure.curve import Curve, Density, discrete_part, smooth_part
+from privug.inference.measure.density import Tabulated, panel_nodes
 from privug.inference.measure.lattice_law import SumLaw, sum_law, total_law
 from privug.inference.measure.piecewise_map import PiecewiseMap, PiecewiseMaps, ScalarFunction, Unfollowed
 from privug.inference.workload import spend
@@ -498,8 +498,32 @@ LATTICE = 1e-11  # how far from a multiple of a unit a number may be, relative t
 MOST_VECTORS = 400_000
 
 
-PowersOfClasses = dict[tuple[float, ...], tuple[Powers, list[Cell]]]
-"""Sums of what classes of cells add, by the cells, which are kept, and by their probabilities."""
+MOST_REMEMBERED, MOST_NUMBERS = 10_000, 4_000_000
+
+
+@dataclass(frozen=True, eq=False)
+class Memory:
+    """What models of the same rows have in common, whatever is seen and for any sizes of their tables.
+
+    Cells of rows by what they add; sums of what classes of cells add, by the cells, which are kept, and by their
+    probabilities; and weighted sums of those. All of it follows from its key alone.
+    """
+
+    cells: dict[Hashable, list[Cell]] = field(default_factory=dict)
+    powers: dict[tuple[float, ...], tuple[Powers, list[Cell]]] = field(default_factory=dict)
+    laws: dict[tuple[tuple[int, float, int], ...], Curve] = field(default_factory=dict)
+
+    @property
+    def is_full(self) -> bool:
+        """Whether it holds so much that it is better begun anew."""
+        curves = [*self.laws.values(), *(law for powers, _ in self.powers.values() for law in powers.known)]
+        numbers = sum(len(curve.atoms) + sum(_numbers(part) for _, part in curve.parts) for curve in curves)
+        entries = len(self.cells) + len(self.powers) + len(self.laws)
+        return entries > MOST_REMEMBERED or numbers > MOST_NUMBERS
+
+
+def _numbers(part: Density) -> int:
+    return part.values.size if isinstance(part, Tabulated) else 0
 
 
 @dataclass(frozen=True, eq=False)
@@ -519,6 +543,7 @@ class CellCounts:
     probabilities: Array
     classes: tuple[MovingClass, ...]
     lost: float = 0.0
+    _memory: Memory = field(default_factory=Memory, repr=False)
     _laws: dict[tuple[tuple[float, ...], tuple[int, ...]], Curve] = field(default_factory=dict, repr=False)
 
     @property
@@ -536,12 +561,15 @@ class CellCounts:
         return self._laws[key]
 
     def _summed(self, scales: Sequence[float], counts: Sequence[int]) -> Curve:
-        total: Curve | None = None
-        for one, scale, count in zip(self.classes, scales, counts, strict=True):
-            if count:
+        used = [one for one in zip(self.classes, scales, counts, strict=True) if one[2]]
+        key = tuple((id(one.powers), scale, count) for one, scale, count in used)  # powers stay as long as the memory
+        if key not in self._memory.laws:
+            total: Curve | None = None
+            for one, scale, count in used:
                 part = one.powers.sum(count).affine(scale, 0.0)
                 total = part if total is None else added(total, part)
-        return Curve.point(0.0) if total is None else total
+            self._memory.laws[key] = Curve.point(0.0) if total is None else total
+        return self._memory.laws[key]
 
 
 def unit_of(values: Array) -> float | None:
@@ -635,8 +663,9 @@ def _absorb(flat: dict[tuple[float, ...], float], classes: Sequence[_Class]) -> 
             one.absorbed.append(key[moved[0]])
 
 
-def tallied(rows: Sequence[tuple[Sequence[Cell], int]], sums: int, known: PowersOfClasses | None = None) -> CellCounts:
-    """Tally rows, each given by its cells and how many are alike; sums of classes that are `known` are used again."""
+def tallied(rows: Sequence[tuple[Sequence[Cell], int]], sums: int, memory: Memory | None = None) -> CellCounts:
+    """Tally rows, each given by its cells and how many are alike."""
+    memory = Memory() if memory is None else memory
     parts = [(_classified(cells, sums), count) for cells, count in rows]
     lines = [np.concatenate([values, *(one.flats[np.newaxis] for one in classes)]) for (values, _, classes), _ in parts]
     coded = _Coordinates(lines, [count for _, count in parts], sums)
@@ -654,9 +683,9 @@ def tallied(rows: Sequence[tuple[Sequence[Cell], int]], sums: int, known: Powers
             raise NotRows("too many combinations of cells that rows can fall into")
         laws.append(law)
     whole = _total(laws, coded.width + len(moving))
-    made = tuple(MovingClass(one.direction, _powers(one, {} if known is None else known)) for _, one in moving)
+    made = tuple(MovingClass(one.direction, _powers(one, memory)) for _, one in moving)
     flats, counts = coded.decoded(whole.values[:, : coded.width]), whole.values[:, coded.width :]
-    return CellCounts(flats, counts, whole.probabilities, made, whole.lost)
+    return CellCounts(flats, counts, whole.probabilities, made, whole.lost, memory)
 
 
 class _Coordinates:
@@ -701,13 +730,13 @@ class _Coordinates:
         return np.asarray(flats)
 
 
-def _powers(one: _Class, known: PowersOfClasses) -> Powers:
+def _powers(one: _Class, memory: Memory) -> Powers:
     """Return the sums of what a class adds, for any number of rows."""
     key = (*(id(cell) for cell in one.cells), *one.absorbed, *one.weights)
-    if key not in known:
+    if key not in memory.powers:
         law = one.laws[0] if len(one.laws) == 1 else Curve.mixture(one.weights, one.laws)
-        known[key] = Powers(law), one.cells
-    return known[key][0]
+        memory.powers.setdefault(key, (Powers(law), one.cells))  # the same for threads that ask at once
+    return memory.powers[key][0]
 
 
 def _total(laws: Sequence[SumLaw], width: int) -> SumLaw:

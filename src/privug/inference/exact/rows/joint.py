@@ -751,5 +751,5 @@ def _bits_of_rows(probabilities: Array) -> Array:
     bits = np.empty(len(probabilities))
     for number, row in enumerate(probabilities):  # a row at a time stays in the processor's cache
         # Logarithms apart: the product of two small probabilities would vanish.
-        bits[number] = row @ (np.log2(row, where=row > 0, out=np.zeros_like(row)) - rows[number] - columns)
+        bits[number] = (row * (np.log2(row, where=row > 0, out=np.zeros_like(row)) - rows[number] - columns)).sum()
     return bits

@@ -32,7 +32,7 @@ from privug.inference.graph.conditions import (
 )
 from privug.inference.measure.convolution import added
 from privug.inference.measure.curve import Curve, NoSuchMoment
-from privug.inference.measure.piecewise_map import PiecewiseMap, Unfollowed, effective_ends
+from privug.inference.measure.piecewise_map import PiecewiseMap, Unfollowed, effective_ends, half_line
 from privug.inference.workload import spend
 from privug.model.maybe import Maybe
 from privug.model.node import Array, Kind, Node
@@ -227,6 +227,9 @@ class Preimage:
         if close is not None and node.kind is Kind.DISCRETE and node.levels is None:
             node, close = _within(node, close.value, _slack(close)), None
         core, found = core_of(node)
+        beyond = half_line(node, core) if close is None else None
+        if beyond is not None and self._is_reached(beyond, found, reach):
+            return self._constraint(found, ranges=(beyond,))
         try:
             image = self.image(node, core, found, reach)
         except Unfollowed as problem:
@@ -238,6 +241,11 @@ class Preimage:
             return self._constraint(found, ranges=((close.value - slack, close.value + slack),))
         chosen = image.steps & (np.abs(image.middles - close.value) <= slack)
         return self._constraint(found, ranges=image.where(chosen))
+
+    def _is_reached(self, ends: Range, found: AffineForm, reach: Reach) -> bool:
+        """Say whether one of two ends lies within the reach of a weighted sum."""
+        low, high = reach(self.weights(found))
+        return any(low + found.constant < end < high + found.constant for end in ends)
 
     def _window(self, clause: Node, problem: Unfollowed) -> Constraint:
         """Read a condition as a range of one number that is a weighted sum."""

@@ -1,6 +1,6 @@
 """What is known of a row, of what all rows share, or of the whole table, given what was seen."""
 
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from itertools import product
@@ -13,8 +13,8 @@ from privug.inference.exact.rows.cells import (
     FLAT,
     Cell,
     CellCounts,
+    Memory,
     Partition,
-    PowersOfClasses,
     Row,
     SeveralContinuous,
     Term,
@@ -58,14 +58,6 @@ class BeliefPiece:
     curve: Curve | None
     density: int = 0
     """How many densities the weight is a product of: beside one of lower order, it weighs nothing."""
-
-
-@dataclass(frozen=True, eq=False)
-class Memory:
-    """What models for several sizes of the same tables have in common: cells of rows, and sums of what they add."""
-
-    cells: dict[Hashable, list[Cell]] = field(default_factory=dict)
-    powers: PowersOfClasses = field(default_factory=dict)
 
 
 class Model:
@@ -191,7 +183,7 @@ class ConditionalModel:
                 left = row.count - (bool(aside) and set(row.terms) <= set(aside))
                 if left:
                     rows.append((self.cells(row), left))
-            self._tallies[aside] = tallied(rows, len(self.model.sums), self.model.memory.powers)
+            self._tallies[aside] = tallied(rows, len(self.model.sums), self.model.memory)
         return self._tallies[aside]
 
     @cached_property

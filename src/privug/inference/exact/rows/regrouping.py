@@ -428,7 +428,10 @@ class Regrouping:
         """Return a reduction over rows as a function of a sum, which is taken down."""
         cluster, traits = self._clusters[node], node.operation.traits
         size = size_of(node)
-        terms = [(self._term(node, position), count) for position, count in positions(cluster, size)]
+        terms = []
+        for position, count in positions(cluster, size):
+            terms.append((self._term(node, position), count))
+            self._count(terms[-1][0], position, count)
         if traits.connective is not None:
             terms = [(_truth(term), count) for term, count in terms]
             total = self._sum([Addend(term, 1.0, count) for term, count in terms])
@@ -449,13 +452,13 @@ class Regrouping:
             raise NotRows("what one row adds depends on a sum over all rows", node)
         return term
 
+    def _count(self, term: Node, position: int, count: int) -> None:
+        """Take down how many rows the roots of the one at a position stand for; those of others are others."""
+        for root in ancestors([term]) if count > 1 else ():
+            if root.is_random and self._elements.places.get(root, ())[:1] == (position,):
+                self.counts[root] = count
+
     def _sum(self, addends: Sequence[Addend], ranks: Ranks = ()) -> Node:
-        for addend in addends:
-            if addend.count > 1:
-                for root in ancestors([addend.node]):
-                    origin = self._elements.origins.get(root)
-                    if root.is_random and origin is not None and origin.shape:
-                        self.counts[root] = addend.count
         whole = all(addend.node.dtype.kind in "bi" and addend.weight.is_integer() for addend in addends)
         node = placeholder(whole=whole and all(weight.is_integer() for _, weight in ranks))
         self._sums[node] = RowSum(node, tuple(addends), ranks)

@@ -17,12 +17,12 @@ from privug.inference.case_plan import Quantity
 from privug.inference.exact.finite.solver import is_answered, table_sizes
 from privug.inference.exact.finite.states import States
 from privug.inference.exact.request import Offer, Refused, Request, exact_answer
+from privug.inference.exact.rows.cells import Memory
 from privug.inference.exact.rows.joint import PairTable, Source, approximately, shift_information, sources, tabulated
 from privug.inference.exact.rows.likelihood import groups_of
 from privug.inference.exact.rows.posterior import (
     BeliefPiece,
     ConditionalModel,
-    Memory,
     Model,
     evidence,
     integrated,
@@ -35,6 +35,7 @@ from privug.inference.joint import Joint
 from privug.inference.measure.convolution import Unsummable
 from privug.inference.measure.curve import Curve, NoSuchMoment
 from privug.inference.measure.piecewise_map import Unfollowed
+from privug.inference.question import Question
 from privug.model.batch import Batch, Column, first_places, grouped
 from privug.model.node import Array, Kind, Node, ancestors
 from privug.model.traits import Role
@@ -145,8 +146,7 @@ def _cost(sized: Sequence[SizedRows]) -> float:
 
 def _all_sizes(request: Request, groups: Sequence[tuple[tuple[int, ...], States]]) -> list[SizedRows]:
     """Return the model for each size of the tables; sizes that hardly ever are may be left out."""
-    found = []
-    memory = Memory()
+    found, memory = [], _memory(request.question)
     for sizes, start in groups:
         probability = float(start.weights.sum())
         try:
@@ -156,6 +156,14 @@ def _all_sizes(request: Request, groups: Sequence[tuple[tuple[int, ...], States]
             if probability > NEGLIGIBLE_SIZE:
                 raise
     return found
+
+
+def _memory(question: Question) -> Memory:
+    """Return what is known of a question's rows already."""
+    held = question.once("rows", lambda: [Memory()])
+    if held[0].is_full:
+        held[0] = Memory()
+    return held[0]
 
 
 def _sized(

@@ -16,7 +16,7 @@ from privug.model.variable import RandomVariable, as_node, refuse
 from privug.prior.frame import is_missing
 from privug.program.logic import where
 from privug.program.traced.keys import alternatives
-from privug.program.traced.masks import Mask, both, either, negated, truth
+from privug.program.traced.masks import Mask, both, either, negated
 
 
 class Cell(NamedTuple):
@@ -26,6 +26,9 @@ class Cell(NamedTuple):
     known: Mask = True
 
 
+MISSING = Cell(0.0, False)
+
+
 def cell_of(value: Any) -> Cell:
     """Return a cell of a table, or a number at hand, as a value that may be missing."""
     if isinstance(value, np.datetime64 | np.timedelta64):
@@ -33,7 +36,7 @@ def cell_of(value: Any) -> Cell:
     if isinstance(value, np.generic):
         value = value.item()
     if not isinstance(value, RandomVariable):
-        return Cell(0.0, False) if is_missing(value) else Cell(value)
+        return MISSING if is_missing(value) else Cell(value)
     node = value.node
     if isinstance(node.operation, Maybe):
         if isinstance(node.operation.otherwise, str):
@@ -47,7 +50,7 @@ def cell_of(value: Any) -> Cell:
     if node.levels is not None and any(map(is_missing, node.levels)):
         there = [level for level in node.levels if not is_missing(level)]
         if not there:
-            return Cell(0.0, False)
+            return MISSING
         filled = RandomVariable(map_levels(node, lambda level: there[0] if is_missing(level) else level))
         return Cell(filled, RandomVariable(map_levels(node, lambda level: not is_missing(level))))
     return Cell(value)
@@ -142,7 +145,7 @@ def applied(function: np.ufunc, *cells: Cell) -> Cell:
     for cell in cells:
         known = both(known, cell.known)
     if known is False:
-        return Cell(0.0, False)
+        return MISSING
     values = [cell.value for cell in cells]
     refuse_mixed(*values)
     if function in (np.floor_divide, np.remainder) and not almost_never_zero(as_node(values[1])):
@@ -159,44 +162,6 @@ _PYTHON: dict[Any, Callable[..., Any]] = {
     np.equal: operator.eq, np.not_equal: operator.ne, np.less: operator.lt, np.less_equal: operator.le,
     np.greater: operator.gt, np.greater_equal: operator.ge, np.add: operator.add,
 }  # fmt: skip
-
-
-def divided(left: Cell, right: Cell, there: Mask) -> Cell:
-    """Divide as NumPy does: zero by zero is missing."""
-    parts = (*left, *right)
-    if not any(isinstance(part, RandomVariable) for part in parts):
-        if not (left.known and right.known):
-            return Cell(0.0, False)
-        with np.errstate(all="ignore"):
-            return cell_of(np.true_divide(left.value, right.value).item())
-    quotient, divisor = applied(np.true_divide, left, right), right.value
-    if not isinstance(divisor, RandomVariable) or almost_never_zero(divisor.node):
-        return quotient
-    fine = either(either(truth(left.value > 0), truth(left.value < 0)), divisor != 0)
-    if fine is True or (isinstance(there, RandomVariable) and implies(there.node, as_node(fine))):
-        return quotient
-    return Cell(quotient.value, both(quotient.known, fine))
-
-
-def compared(function: np.ufunc, left: Cell, right: Cell) -> Cell:
-    """Compare cells: what is missing is unlike anything."""
-    if is_category(left.value) != is_category(right.value) and function in (np.equal, np.not_equal):
-        told = _unlike_kinds(function, left.value, right.value)
-        if told is not None:
-            return Cell(told)
-    held, known = applied(function, left, right)
-    known = True if known is True else both(left.known, right.known)
-    verdict = truth(held) if known is not False else False
-    return Cell(either(negated(known), verdict) if function is np.not_equal else both(known, verdict))
-
-
-def _unlike_kinds(function: np.ufunc, left: Any, right: Any) -> bool | None:
-    """Compare a text with a number: they are never equal."""
-    other = right if is_category(left) else left
-    texts = (left if is_category(left) else right).node.levels
-    if isinstance(other, int | float) and all(isinstance(level, str) for level in texts):
-        return function is np.not_equal
-    return None
 
 
 def chosen(mask: Mask, yes: Cell, no: Cell) -> Cell:
@@ -221,7 +186,7 @@ def mapped(function: Callable[[Any], Any], cell: Cell) -> Cell:
         results = RandomVariable(map_levels(cell.value.node, lambda level: _plain(function(level))))
         found = cell_of(results)
         return Cell(found.value, both(cell.known, found.known))
-    total = Cell(0.0, False)
+    total = MISSING
     for level, hit in alternatives(cell.value).items():
         total = chosen(hit, cell_of(_plain(function(level))), total)
     return Cell(total.value, both(cell.known, total.known))

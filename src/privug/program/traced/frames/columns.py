@@ -1,10 +1,9 @@
 """Columns of relations: cells in rows, of which some may be missing, and what is computed of them cell by cell.
 
-Arithmetic, comparisons and logic are as SQL and polars have them: what is computed of something missing is missing.
-A Series of pandas, which mixes what is missing with NaN and aligns labels, has those of its own.
+What is computed of something missing is missing; what comparisons and divisions give otherwise, a dialect says.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -16,6 +15,7 @@ from privug.model.propositions import implies
 from privug.model.variable import RandomVariable, as_node, refuse
 from privug.program.logic import where
 from privug.program.traced.frames.cells import (
+    MISSING,
     Cell,
     applied,
     cell_of,
@@ -25,6 +25,7 @@ from privug.program.traced.frames.cells import (
     kind,
     without_nan,
 )
+from privug.program.traced.frames.dialects import Dialect
 from privug.program.traced.frames.rows import Axis, Rows
 from privug.program.traced.masks import Mask, both, either, negated, truth
 
@@ -39,9 +40,9 @@ UNSIGNED = 2**32
 class Column:
     """A column of a frame, what an expression gives, or a series."""
 
-    cells: tuple[Cell, ...]
+    cells: Sequence[Cell]
     rows: Rows
-    name: str = "literal"
+    name: Any = "literal"
     single: bool = False
     """Whether it is one value that stands beside any number of rows: a summary or a literal."""
     literal: bool = False
@@ -53,21 +54,44 @@ class Column:
     known_hits: tuple[dict[Any, Mask], ...] | None = None
     """Of a column made by cut(), when cells have each of their values."""
 
-    def named(self, name: str) -> "Column":
+    def named(self, name: Any) -> "Column":
         """Return it under another name."""
         return replace(self, name=name)
 
     def on(self, rows: Rows) -> "Column":
-        """Return the cells of other rows of the same axis."""
-        return replace(self, rows=rows)
+        """Return the cells of other rows of the same axis; one value stands in all of them."""
+        if self.single:
+            return self.beside_rows(rows)
+        return self if self.rows is rows else replace(self, rows=rows)
 
     def moved(self, cells: Sequence[Cell], rows: Rows) -> "Column":
         """Return cells of the same type in other rows."""
-        return Column(tuple(cells), rows, self.name, largest=self.largest, levels=self.levels)
+        return Column(cells, rows, self.name, largest=self.largest, levels=self.levels)
+
+    def taken(self, places: Sequence[int | None], rows: Rows) -> "Column":
+        """Return the cells at some positions in other rows; where there is no position, one is missing."""
+        gap = Cell(self.example, False) if None in places else MISSING
+        found = self.moved([gap if place is None else self.cells[place] for place in places], rows)
+        if self.known_hits is None:
+            return found
+        hits = tuple({} if place is None else self.known_hits[place] for place in places)
+        return replace(found, known_hits=hits)
+
+    @property
+    def example(self) -> Any:
+        """A plain value of its kind."""
+        value: Any = next((cell.value for cell in self.cells if cell.known is not False), 0.0)
+        if is_category(value):
+            return value.node.levels[0]
+        return {"b": False, "i": 0, "f": 0.0}[kind(value)] if isinstance(value, RandomVariable) else value
+
+    def without_gaps(self) -> "Column":
+        """Return its values as if none was missing."""
+        return replace(self, cells=[Cell(cell.value) for cell in self.cells])
 
     def with_cells(self, cells: Sequence[Cell], largest: int | None = None) -> "Column":
         """Return a column of other cells in the same rows."""
-        return Column(tuple(cells), self.rows, self.name, self.single, largest=largest)
+        return Column(cells, self.rows, self.name, self.single, largest=largest)
 
     def each(self, function: Callable[[Cell], Cell]) -> "Column":
         """Return a column computed cell by cell."""
@@ -81,13 +105,29 @@ class Column:
         """Return it in some rows: one value stands in all of them."""
         if not self.single:
             return self if self.rows.same_as(rows) else refuse("columns of different rows together")
-        cells = self.cells * len(rows.there)
+        cells = [*self.cells] * len(rows.there)
         return replace(self, cells=cells, rows=rows, single=False, literal=False, known_hits=None)
 
+    @property
+    def whole(self) -> RandomVariable:
+        """The values as one array over rows."""
+        return self.rows.axis.whole([cell.value for cell in self.cells])
+
     @cached_property
-    def hits(self) -> list[dict[Any, Mask]]:
-        """For each segment of rows the values that its cells may have, None where one is missing."""
+    def masks(self) -> list[Mask]:
+        """When cells are there and known."""
+        return [both(there, cell.known) for cell, there in zip(self.cells, self.rows.there, strict=True)]
+
+    @property
+    def is_known(self) -> bool:
+        """Whether nothing is missing."""
+        return all(cell.known is True for cell in self.cells)
+
+    def hits(self, with_null: bool) -> list[dict[Any, Mask]]:
+        """Return for each segment of rows the values that its cells may have; None where one is missing, if asked."""
         several = self.known_hits or tuple(hits_of(cell) for cell in self.cells)
+        if not with_null:
+            return list(several)
         refuse_nan(self, "groups")
         pairs = zip(self.cells, several, strict=True)
         return [hits if cell.known is True else {None: negated(cell.known), **hits} for cell, hits in pairs]
@@ -126,7 +166,7 @@ def as_column(value: Any) -> Column:
     return Column((cell_of(value),), ONE, single=True, literal=True)
 
 
-def beside(*columns: Column) -> tuple[Rows, bool, list[tuple[Cell, ...]]]:
+def beside(*columns: Column) -> tuple[Rows, bool, list[Sequence[Cell]]]:
     """Return columns in the same rows: those rows, whether it is one value only, and the cells of each."""
     long = [column for column in columns if not column.single]
     if not long:
@@ -137,9 +177,16 @@ def beside(*columns: Column) -> tuple[Rows, bool, list[tuple[Cell, ...]]]:
 def combined(function: Callable[..., Cell], *columns: Column, largest: int | None = None) -> Column:
     """Return a column computed of several, under the name of the first."""
     rows, alone, cells = beside(*columns)
-    made = tuple(function(*several) for several in zip(*cells, strict=True))
+    made = [function(*several) for several in zip(*cells, strict=True)]
     literal = all(column.literal for column in columns)
     return Column(made, rows, columns[0].name, alone, literal, largest)
+
+
+def with_methods(kind: Any, methods: Mapping[str, Callable[..., Any]]) -> None:
+    """Give a class methods by their names in a library."""
+    for name, method in methods.items():
+        method.__name__ = name
+        setattr(kind, name, method)
 
 
 # Types.
@@ -151,6 +198,17 @@ def is_whole(column: Column) -> bool:
 def is_truths(column: Column) -> bool:
     """Say whether a column holds truth values."""
     return all(kind(cell.value) == "b" for cell in column.cells if cell.known is not False)
+
+
+def are_alike(*columns: Column) -> bool:
+    """Say whether all values are of one type, as far as comparing them goes."""
+    families = {family(cell.value) for column in columns for cell in column.cells if cell.known is not False}
+    return len(families) < 2 or families <= {"i", "f"}
+
+
+def has_truths(column: Column) -> bool:
+    """Say whether a column holds a truth value: one of which all is missing may be of any type."""
+    return any(kind(cell.value) == "b" for cell in column.cells if cell.known is not False)
 
 
 def family(value: Any) -> Any:
@@ -225,17 +283,23 @@ def _wrapped(cell: Cell) -> Cell:
     return Cell(value % UNSIGNED, cell.known)
 
 
-def divided(left: Column, right: Any) -> Column:
-    """Divide: zero by zero is NaN, which is not missing."""
-    other = as_column(right)
-    rows, alone, (one, two) = beside(left, other)
-    cells = [_quotient(a, b, there) for a, b, there in zip(one, two, rows.there, strict=True)]
-    return Column(tuple(cells), rows, left.name, alone)
+def division(dialect: Dialect) -> Method:
+    """Return the division of numbers: zero by zero is NaN, or missing."""
+
+    def method(left: Column, right: Any) -> Column:
+        rows, alone, (one, two) = beside(left, as_column(right))
+        cells = [divided(dialect, a, b, there) for a, b, there in zip(one, two, rows.there, strict=True)]
+        return Column(cells, rows, left.name, alone)
+
+    return method
 
 
-def _quotient(left: Cell, right: Cell, there: Mask) -> Cell:
+def divided(dialect: Dialect, left: Cell, right: Cell, there: Mask = True) -> Cell:
+    """Divide two cells of a row."""
     divisor = right.value
     if not isinstance(divisor, RandomVariable):
+        if dialect.nan_is_missing and divisor == 0:
+            left = Cell(left.value, both(left.known, truth(left.value != 0)))
         with np.errstate(all="ignore"):
             return applied(np.true_divide, left, Cell(np.float64(divisor), right.known))
     if not almost_never_zero(divisor.node):
@@ -245,24 +309,47 @@ def _quotient(left: Cell, right: Cell, there: Mask) -> Cell:
             implies(needed.node, as_node(one)) for one in (divisor > 0, divisor != 0)
         ):
             right = Cell(where(zero, divisor, 1), right.known)  # is never zero where there is a row
+        elif dialect.nan_is_missing:
+            fine = either(either(truth(left.value > 0), truth(left.value < 0)), zero)
+            right = Cell(divisor, both(right.known, fine))
     return applied(np.true_divide, left, right)
 
 
 # Comparisons and logic.
-def comparison(function: np.ufunc) -> Method:
-    """Return a comparison, which is missing where a side is."""
-    return lambda left, right: combined(lambda a, b: compared(function, a, b), left, as_column(right))
+COMPARISONS = {
+    "eq": np.equal, "ne": np.not_equal, "lt": np.less, "le": np.less_equal, "gt": np.greater, "ge": np.greater_equal,
+}  # fmt: skip
 
 
-def compared(function: np.ufunc, left: Cell, right: Cell) -> Cell:
-    """Compare two cells; dates and texts, or truth values and numbers, are not compared."""
-    if could_be_nan(left) or could_be_nan(right):
+def comparison(dialect: Dialect, function: np.ufunc) -> Method:
+    """Return a comparison of columns."""
+    return lambda left, right: combined(lambda a, b: compared(dialect, function, a, b), left, as_column(right))
+
+
+def compared(dialect: Dialect, function: np.ufunc, left: Cell, right: Cell) -> Cell:
+    """Compare two cells: something missing is unlike anything, or else it is unknown what it is like."""
+    if not dialect.nan_is_missing and (could_be_nan(left) or could_be_nan(right)):
         refuse("a comparison of what may be NaN")
     families = {family(cell.value) for cell in (left, right) if cell.known is not False}
-    if len(families) > 1 and not families <= {"i", "f"}:
+    if not dialect.mixed_types_compare and len(families) > 1 and not families <= {"i", "f"}:
         refuse("a comparison of values of different types")
-    held, known = applied(function, left, right)
-    return Cell(held if isinstance(held, RandomVariable) else bool(held), known)
+    told = _unlike_kinds(function, left.value, right.value) if dialect.mixed_types_compare else None
+    held, known = applied(function, left, right) if told is None else (told, True)
+    if not dialect.missing_compares:
+        return Cell(held if isinstance(held, RandomVariable) else bool(held), known)
+    known = True if known is True else both(left.known, right.known)
+    verdict = truth(held) if known is not False else False
+    return Cell(either(negated(known), verdict) if function is np.not_equal else both(known, verdict))
+
+
+def _unlike_kinds(function: np.ufunc, left: Any, right: Any) -> bool | None:
+    """Compare a text with a number: they are never equal."""
+    if is_category(left) == is_category(right) or function not in (np.equal, np.not_equal):
+        return None
+    other, texts = (right, left.node.levels) if is_category(left) else (left, right.node.levels)
+    if isinstance(other, int | float) and all(isinstance(level, str) for level in texts):
+        return function is np.not_equal
+    return None
 
 
 def connective(function: Callable[..., tuple[Mask, Mask]]) -> Method:

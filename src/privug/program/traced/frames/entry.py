@@ -16,7 +16,7 @@ from privug.program.traced.frames.polars.frame import Frame as PolarsFrame
 from privug.program.traced.frames.rows import Axis, Rows
 from privug.program.traced.masks import MaskedList
 
-FRAMES: dict[str, Callable[..., Any]] = {"pandas": Frame, "polars": PolarsFrame.of_cells}
+FRAMES: dict[str, Callable[..., Any]] = {"pandas": Frame.of_cells, "polars": PolarsFrame.of_cells}
 """What stands for the frames of a library."""
 
 

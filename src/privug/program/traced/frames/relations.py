@@ -1,4 +1,4 @@
-"""Rows by the values of keys, rows of several tables together, and what stands before each row."""
+"""Rows by the values of keys, rows of several tables together, rows in an order, and what stands before each row."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -7,30 +7,56 @@ from typing import Any
 
 import numpy as np
 
-from privug.model.variable import RandomVariable, refuse
+from privug.model.operations import ArrayFunction, array_function, gather
+from privug.model.variable import RandomVariable, as_node, refuse
 from privug.program.traced.frames import reductions
-from privug.program.traced.frames.cells import Cell, cell_of, chosen, hits_of, is_category, kind
-from privug.program.traced.frames.columns import Column, compared
+from privug.program.traced.frames.cells import (
+    MISSING,
+    Cell,
+    applied,
+    cell_of,
+    chosen,
+    converted,
+    hits_of,
+    is_truth,
+    mapped,
+)
+from privug.program.traced.frames.columns import Column, are_alike, compared, refuse_nan
+from privug.program.traced.frames.dialects import Dialect
 from privug.program.traced.frames.reductions import positive
-from privug.program.traced.frames.rows import Axis, Rows, counted, hits_in, singled_out, total_of
+from privug.program.traced.frames.rows import Axis, Rows, counted, singled_out, total_of
 from privug.program.traced.masks import Mask, any_of, both, either, negated, truth
+from privug.program.traced.selections import Selection
 
 
 class Groups:
     """Rows by the values of keys, in ascending order of the keys; those that may be empty as well, if so asked."""
 
-    def __init__(self, keys: Sequence[Any], rows: Rows, everything: bool = False) -> None:
-        self.keys, self.rows, self.everything = list(keys), rows, everything
+    def __init__(self, dialect: Dialect, keys: Sequence[Column], rows: Rows, everything: bool = False) -> None:
+        if any(not key.single and not key.rows.same_as(rows) for key in keys):
+            refuse("groups by columns of other rows")
+        self.keys, self.rows, self.everything = [key.on(rows) for key in keys], rows, everything
+        self._dialect = dialect
 
     @cached_property
     def hits(self) -> list[dict[Any, Mask]]:
         """For each segment of rows, the groups its rows may be in."""
-        return hits_in(self.keys, self.rows)
+        per_column = [key.hits(self._dialect.null_is_key) for key in self.keys]
+        if len(per_column) == 1:
+            return per_column[0]
+        found = []
+        for several in zip(*per_column, strict=True):
+            joined: dict[Any, Mask] = {(): True}
+            for hits in several:
+                joined = {(*a, b): both(m, n) for a, m in joined.items() for b, n in hits.items()}
+            found.append({label: mask for label, mask in joined.items() if mask is not False})
+        return found
 
     @cached_property
     def members(self) -> list[tuple[Any, Rows]]:
         """The groups, each with its rows: by the value of the key, or the values of several."""
-        labels = list(dict.fromkeys(label for hits in self.hits for label in hits))
+        every = self.keys[0].levels or () if self.everything and len(self.keys) == 1 else ()
+        labels = list(dict.fromkeys([*every, *(label for hits in self.hits for label in hits)]))
         try:
             labels.sort(key=lambda label: [*map(lambda key, part: key.place_of(part), self.keys, self.parts(label))])
         except (TypeError, ValueError):
@@ -51,7 +77,8 @@ class Groups:
         """Return where each group begins; somewhere behind all rows if it has none."""
         if not all(rows.axis.sorted for _, rows in self.members):
             refuse("groups in the order of their first rows, whose own order is not known")
-        return [reductions.smallest([Cell(k) for k in rows.axis.positions()], rows).value for _, rows in self.members]
+        places = [Cell(place) for place in self.rows.axis.positions()]
+        return [reductions.smallest(Column(places, rows)).value for _, rows in self.members]
 
     def spread(self, cells: Sequence[Sequence[Cell]], whole: bool) -> list[Cell]:
         """Return for each segment of rows the cell of its group; `cells` are those of the groups, for each segment."""
@@ -62,15 +89,6 @@ class Groups:
                 total = chosen(own.get(label, False), cell, total)
             found.append(Cell(total.value) if whole and several else total)
         return found
-
-
-class ColumnGroups(Groups):
-    """The groups of a relation, which come in any order, by the values of columns, of which missing is one."""
-
-    def __init__(self, keys: Sequence[Column], rows: Rows) -> None:
-        if any(not key.single and not key.rows.same_as(rows) for key in keys):
-            refuse("groups by columns of other rows")
-        super().__init__([key.beside_rows(rows) for key in keys], rows)
 
     @cached_property
     def as_rows(self) -> Rows:
@@ -88,12 +106,11 @@ class ColumnGroups(Groups):
 
     def over(self, parts: Sequence[Column]) -> Column:
         """Return for each row what an expression gave in its group."""
-        whole = all(cell.known is True for part in parts for cell in part.cells)
         if any(not p.single and not p.rows.same_as(rows) for p, (_, rows) in zip(parts, self.members, strict=True)):
             refuse("over() of an expression that gives other rows")
-        in_rows = [(part if part.single else part.on(self.rows)).beside_rows(self.rows) for part in parts]
-        found = self.spread(list(zip(*(part.cells for part in in_rows), strict=True)), whole)
-        return Column(tuple(found), self.rows, parts[0].name, largest=largest_of(parts))
+        whole = all(part.is_known for part in parts)
+        found = self.spread(list(zip(*(part.on(self.rows).cells for part in parts), strict=True)), whole)
+        return Column(found, self.rows, parts[0].name, largest=largest_of(parts))
 
 
 def largest_of(parts: Sequence[Column]) -> int | None:
@@ -102,8 +119,8 @@ def largest_of(parts: Sequence[Column]) -> int | None:
     return None if None in tops else max((top for top in tops if top is not None), default=None)
 
 
-Columns = Mapping[str, Column]
-Relation = tuple[dict[str, Column], Rows]
+Columns = Mapping[Any, Column]
+Relation = tuple[dict[Any, Column], Rows]
 """Columns and the rows that they are of."""
 Key = tuple[Column, bool, bool]
 """What rows are sorted by, whether downwards, and whether missing values are last."""
@@ -134,12 +151,19 @@ def stacked(relations: Sequence[tuple[Columns, Rows]]) -> Relation:
 
 
 # Joins.
+LOOKED_UP = ("inner", "left", "semi", "anti")
+"""Joins that find at most one row of a table of plain, distinct keys for each row."""
+
+
 def looked_up(cells: Sequence[Cell], keys: Sequence[Any], values: Sequence[Cell], there: Sequence[Mask]) -> list[Cell]:
     """Return for each cell what stands at it in a table of distinct keys; missing where nothing does."""
     table = {key: (value, mask) for key, value, mask in zip(keys, values, there, strict=True)}
+    if all(mask is True and not isinstance(one.value, RandomVariable) for one, mask in table.values()):
+        plain = {key: one.value for key, (one, _) in table.items() if one.known is True}
+        return [mapped(plain.get, cell) for cell in cells]
     found = []
     for cell in cells:
-        total = cell_of(None)
+        total = MISSING
         for level, hit in hits_of(cell).items():
             if level in table:
                 value, mask = table[level]
@@ -148,47 +172,76 @@ def looked_up(cells: Sequence[Cell], keys: Sequence[Any], values: Sequence[Cell]
     return found
 
 
-def joined(
-    left: tuple[Columns, Rows], right: tuple[Columns, Rows], held: Callable[[Columns, Rows], Sequence[Mask]], how: str
-) -> Relation:
+def can_look_up(key: Column, other: Column) -> bool:
+    """Say whether a row of a table is found by its key: by plain values that differ, and are no floats."""
+    if not other.is_fixed or other.rows.has_plates or not are_alike(key, other):
+        return False
+    known = [cell.value for cell in other.cells if cell.known]
+    return len(set(known)) == len(known) and not any(isinstance(value, float) for value in known)
+
+
+def joined_by_lookup(left: Relation, right: Relation, key: Column, other: Column, how: str) -> Relation:
+    """Return rows with those of another table that have their key; a missing key is like no other."""
+    (columns, rows), (others, other_rows) = left, right
+    known = [place for place, cell in enumerate(other.cells) if cell.known]
+    keys, there = [other.cells[k].value for k in known], [other_rows.there[k] for k in known]
+    partner = [one.known for one in looked_up(key.cells, keys, [Cell(True)] * len(keys), there)]
+    kept = rows if how == "left" else rows.among([negated(one) for one in partner] if how == "anti" else partner)
+    found = {name: column.on(kept) for name, column in columns.items()}
+    for name, column in others.items() if how in ("inner", "left") else ():
+        found[name] = column.moved(looked_up(key.cells, keys, [column.cells[k] for k in known], there), kept)
+    return found, kept
+
+
+def joined(left: Relation, right: Relation, held: Callable[[Columns, Rows], Sequence[Mask]], how: str) -> Relation:
     """Return the pairs of rows for which a condition is held; outer joins add rows that have no partner.
 
     `semi` and `anti` give those rows of the first table that have a partner, or none.
     """
     if left[1].has_plates and right[1].has_plates:
         right = unrolled(*right)
-    (columns, rows), (others, other_rows) = left, right
-    number = len(other_rows.there)
-    if len(rows.there) * number > MOST_PAIRS:
+    (columns, rows), (_, other_rows) = left, right
+    size, number = len(rows.there), len(other_rows.there)
+    if size * number > MOST_PAIRS:
         refuse(f"a join of more than {MOST_PAIRS} pairs of rows")
-    places = [(one, two) for one in range(len(rows.there)) for two in range(number)]
-    pairs = _paired(left, right, places)
-    hits = [both(there, mask) for there, mask in zip(pairs[1].there, held(*pairs), strict=True)]
-    by_left = [hits[place * number : (place + 1) * number] for place in range(len(rows.there))]
+    places = [(one, two) for one in range(size) for two in range(number)]
+    there = [both(rows.there[one], other_rows.there[two]) for one, two in places]
+    pairs = _at_places(left, right, places, there)
+    hits = [both(mask, hit) for mask, hit in zip(there, held(*pairs), strict=True)]
+    by_left = [hits[place * number : (place + 1) * number] for place in range(size)]
+    met = [_any(one, plate, other_rows) for one, plate in zip(by_left, rows.axis.plates, strict=True)]
+    alone = [both(there, negated(mask)) for there, mask in zip(rows.there, met, strict=True)]
     if how in ("semi", "anti"):
-        met = [_any(one, plate, other_rows) for one, plate in zip(by_left, rows.axis.plates, strict=True)]
-        kept = rows.among(met if how == "semi" else [negated(mask) for mask in met])
+        kept = rows.among(met) if how == "semi" else Rows(rows.axis, tuple(alone))
         return {name: column.on(kept) for name, column in columns.items()}, kept
-    parts: list[Relation] = [_present(pairs[0], Rows(pairs[1].axis, tuple(hits)))]
-    if how in ("left", "full"):
-        met = [_any(one, plate, other_rows) for one, plate in zip(by_left, rows.axis.plates, strict=True)]
-        alone = rows.among([negated(mask) for mask in met])
-        parts.append(_present({**_placed(columns, alone), **_missing(others, alone)}, alone))
+    found: list[tuple[Pair, Mask]] = []
+    for one in range(size):  # in the order of the first table
+        found += zip(places[one * number : (one + 1) * number], by_left[one], strict=True)
+        found += [((one, None), alone[one])] if how in ("left", "full") else []
     if how in ("right", "full"):
-        met = [_any(hits[k::number], plate, rows) for k, plate in enumerate(other_rows.axis.plates)]
-        alone = other_rows.among([negated(mask) for mask in met])
-        parts.append(_present({**_missing(columns, alone), **_placed(others, alone)}, alone))
-    return stacked(parts)
+        for two, (mask, plate) in enumerate(other_rows.segments):
+            found.append(((None, two), both(mask, negated(_any(hits[two::number], plate, rows)))))
+    found = [(place, mask) for place, mask in found if mask is not False]
+    return _at_places(left, right, [place for place, _ in found], [mask for _, mask in found])
 
 
-def _paired(left: tuple[Columns, Rows], right: tuple[Columns, Rows], places: Sequence[tuple[int, int]]) -> Relation:
+Pair = tuple[int | None, int | None]
+"""The positions of a row of each of two tables, if there is one."""
+
+
+def _at_places(left: Relation, right: Relation, places: Sequence[Pair], there: Sequence[Mask]) -> Relation:
+    """Return pairs of rows of two tables."""
     (columns, rows), (others, other_rows) = left, right
-    plates = tuple(rows.axis.plates[one] or other_rows.axis.plates[two] for one, two in places)
-    there = tuple(both(rows.there[one], other_rows.there[two]) for one, two in places)
-    made = Rows(Axis(plates, sorted=False), there)
-    first = {name: column.moved([column.cells[one] for one, _ in places], made) for name, column in columns.items()}
-    second = {name: column.moved([column.cells[two] for _, two in places], made) for name, column in others.items()}
-    return first | second, made
+    plates = tuple(
+        (None if one is None else rows.axis.plates[one]) or (None if two is None else other_rows.axis.plates[two])
+        for one, two in places
+    )
+    in_turn = (
+        rows.axis.sorted and other_rows.axis.sorted and not any(plates) and all(one is not None for one, _ in places)
+    )
+    made = Rows(Axis(plates, sorted=in_turn), tuple(there))
+    first = {name: column.taken([one for one, _ in places], made) for name, column in columns.items()}
+    return first | {name: column.taken([two for _, two in places], made) for name, column in others.items()}, made
 
 
 def _any(hits: Sequence[Mask], plate: Any, others: Rows) -> Mask:
@@ -196,42 +249,95 @@ def _any(hits: Sequence[Mask], plate: Any, others: Rows) -> Mask:
     return any_of(hits) if plate is not None else positive(counted(hits, others.axis.plates))
 
 
-def _placed(columns: Columns, rows: Rows) -> dict[str, Column]:
-    return {name: column.on(rows) for name, column in columns.items()}
+# In an order.
+MOST_SORTED = 200
 
 
-def _missing(columns: Columns, rows: Rows) -> dict[str, Column]:
-    """Return columns of which nothing is known, but the kind."""
-    return {
-        name: column.moved([Cell(_example(column), False)] * len(rows.there), rows) for name, column in columns.items()
-    }
+def in_fixed_order(columns: Columns, rows: Rows, keys: Sequence[Key]) -> Relation:
+    """Return rows in the order of columns of plain values; equal ones are in a known order only if they were before."""
+    order = list(range(len(rows.there)))
+    for key, down, last in reversed(keys):
+        values = [cell.value if cell.known else None for cell in key.cells]
+        order.sort(key=lambda place: key.place_of(values[place]), reverse=down)
+        order.sort(key=lambda place: (values[place] is None) == last)
+    labels = {tuple(key.cells[place] for key, _, _ in keys) for place in order}
+    axis = Axis((None,) * len(order), sorted=rows.axis.sorted or len(labels) == len(order))
+    made = Rows(axis, tuple(rows.there[place] for place in order))
+    return {name: column.taken(order, made) for name, column in columns.items()}, made
 
 
-def _example(column: Column) -> Any:
-    """Return a plain value of the kind of a column."""
-    value: Any = next((cell.value for cell in column.cells if cell.known is not False), 0.0)
-    if is_category(value):
-        return value.node.levels[0]
-    return {"b": False, "i": 0, "f": 0.0}[kind(value)] if isinstance(value, RandomVariable) else value
+def in_order(columns: Columns, rows: Rows, keys: Sequence[Key]) -> Relation:
+    """Return rows in the order of columns, random or plain."""
+    fixed = all(key.is_fixed for key, _, _ in keys) and not rows.has_plates
+    return (in_fixed_order if fixed else in_random_order)(columns, rows, keys)
 
 
-def _present(columns: Columns, rows: Rows) -> Relation:
-    """Return rows without those that are never there."""
-    kept = [place for place, mask in enumerate(rows.there) if mask is not False]
-    axis = Axis(tuple(rows.axis.plates[place] for place in kept), sorted=False)
-    made = Rows(axis, tuple(rows.there[place] for place in kept))
-    return {name: one.moved([one.cells[place] for place in kept], made) for name, one in columns.items()}, made
+def in_random_order(columns: Columns, rows: Rows, keys: Sequence[Key], most: int | None = None) -> Relation:
+    """Return rows in the order of random columns, equal ones as they stand; some of the first."""
+    axis = rows.axis
+    if axis.size > MOST_SORTED:
+        refuse("an order of so many rows")
+    by = [_numbers(*key).whole for key in keys]
+    if not rows.are_all:
+        by[0] = Selection(by[0].astype(float), rows.mask).filled(np.inf)
+    order = _stable_order if len(by) == 1 else _lexical_order
+    places = RandomVariable(array_function(ArrayFunction("argsort", order), [key.node for key in by]))
+    size = axis.size if most is None else min(most, axis.size)
+    there = tuple(truth(rows.count > place) for place in range(size))
+    made = Rows(Axis((None,) * size, leading=there), there)
+    return {name: column.moved(_gathered(column, places, size), made) for name, column in columns.items()}, made
+
+
+def _numbers(key: Column, descending: bool, nulls_last: bool) -> Column:
+    """Return numbers that are in the order of a column: missing values before or behind all others."""
+    refuse_nan(key, "an order")
+    cells = key.cells
+    if key.is_text:
+        values = {value for hits in key.hits(False) for value in hits}
+        if len(set(map(type, values))) > 1:
+            refuse("an order of texts and other values")
+        ranks = {value: place for place, value in enumerate(sorted(values, key=key.place_of))}
+        cells = [mapped(ranks.__getitem__, cell) for cell in cells]
+    sign, last = Cell(-1 if descending else 1), Cell(np.finfo(float).max if nulls_last else -np.inf)
+    unsigned = not descending and not any(is_truth(cell.value) for cell in cells)
+    found = [cell if cell.known is False or unsigned else applied(np.multiply, cell, sign) for cell in cells]
+    if not all(cell.known is True for cell in found):
+        found = [
+            last if cell.known is False else chosen(cell.known, converted(Cell(cell.value), float), last)
+            for cell in found
+        ]
+    return Column(found, key.rows)
+
+
+def _lexical_order(*keys: Any) -> Any:
+    return np.lexsort(np.broadcast_arrays(*reversed(keys)), axis=-1)
+
+
+def _stable_order(keys: Any) -> Any:
+    return np.argsort(keys, axis=-1, kind="stable")
+
+
+def _gathered(column: Column, places: Any, size: int) -> list[Cell]:
+    values, known = column.whole, None
+    if not column.is_known:
+        known = column.rows.axis.whole([RandomVariable(as_node(cell.known)) for cell in column.cells])
+    found = []
+    for place in range(size):
+        position = places[place].node
+        mask: Mask = True if known is None else RandomVariable(gather(known.node, position))
+        found.append(Cell(RandomVariable(gather(values.node, position)), mask))
+    return found
 
 
 # Among others.
-def is_among(column: Column, others: Column) -> Column:
+def is_among(dialect: Dialect, column: Column, others: Column) -> Column:
     """Say which values are among those of another column: unknown if one that is missing might be the same."""
     some = any_of(list(others.rows.there))
     gaps = any_of([both(t, negated(cell.known)) for cell, t in zip(others.cells, others.rows.there, strict=True)])
 
     def within(cell: Cell) -> Cell:
         pairs = zip(others.cells, others.rows.there, strict=True)
-        alike = [(compared(np.equal, cell, other), there) for other, there in pairs]
+        alike = [(compared(dialect, np.equal, cell, other), there) for other, there in pairs]
         found = any_of([both(there, both(one.known, truth(one.value))) for one, there in alike])
         unknown = either(gaps, both(negated(cell.known), some))
         return Cell(found, either(found, negated(unknown)))
@@ -243,10 +349,10 @@ def is_among(column: Column, others: Column) -> Column:
 class RowSequence:
     """Rows in the order of keys, within those that are alike in other columns: each row compared with all."""
 
+    dialect: Dialect
     rows: Rows
-    partition: tuple[Column, ...]
-    keys: tuple[Key, ...]
-    compare: Callable[[np.ufunc, Cell, Cell], Cell] = compared
+    partition: Sequence[Column]
+    keys: Sequence[Key] = ()
 
     def __post_init__(self) -> None:
         if self.rows.has_plates or len(self.rows.there) > MOST_RANKED:
@@ -258,7 +364,7 @@ class RowSequence:
 
     def _same(self, left: Cell, right: Cell) -> Mask:
         """Return whether two cells are alike; missing ones are."""
-        verdict = self.compare(np.equal, left, right)
+        verdict = compared(self.dialect, np.equal, left, right)
         missing = both(negated(left.known), negated(right.known))
         return either(missing, both(verdict.known, truth(verdict.value)))
 
@@ -267,7 +373,7 @@ class RowSequence:
 
     def _ahead(self, left: Cell, right: Cell, descending: bool, nulls_last: bool) -> Mask:
         """Return whether one cell stands before another in an order."""
-        verdict = self.compare(np.greater if descending else np.less, left, right)
+        verdict = compared(self.dialect, np.greater if descending else np.less, left, right)
         known = both(verdict.known, truth(verdict.value))
         gap = both(left.known, negated(right.known)) if nulls_last else both(negated(left.known), right.known)
         return either(known, gap)

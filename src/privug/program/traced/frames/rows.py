@@ -9,21 +9,19 @@ from typing import Any
 
 import numpy as np
 
-from privug.model.categories import map_levels
 from privug.model.graph import substitute
 from privug.model.maybe import maybe
 from privug.model.node import ConstantValue
-from privug.model.operations import ArrayFunction, Elementwise, array_function, gather
+from privug.model.operations import Elementwise
 from privug.model.plated_tables import Outline
 from privug.model.plates import Lane, Plate, dependent_on_lanes, fold, going_through
 from privug.model.propositions import implies
 from privug.model.sparse import ABSENT, SparseDict
 from privug.model.variable import RandomVariable, as_element, as_node, as_python, refuse, stack_values
 from privug.program.logic import where
-from privug.program.traced.frames.cells import Cell, cell_of, chosen, compared, computed, hits_of, surely_known
+from privug.program.traced.frames.cells import MISSING, Cell, applied, cell_of, chosen, computed, surely_known
 from privug.program.traced.iteration import PlatedList
 from privug.program.traced.masks import Mask, MaskedList, both, fail_where, places_of, truth, under
-from privug.program.traced.selections import Selection
 from privug.program.traced.slots import LOST
 
 MOST_SPELLED_OUT = 256
@@ -371,7 +369,7 @@ def called(
     found = []
     for cell, there, plate in zip(cells, rows.there, rows.axis.plates, strict=True):
         if there is False:
-            found.append(Cell(0.0, False))
+            found.append(MISSING)
             continue
         with contextlib.nullcontext() if plate is None else going_through(plate), under(there):
             found.append(computed(function(given(cell))))
@@ -382,7 +380,7 @@ def only_cell(cells: Sequence[Cell], rows: Rows) -> Cell:
     """Return the only cell of a column; an error where there is not one."""
     fail_where(truth(rows.count != 1), ValueError("not one value"))
     single, there = singled_out(cells, rows)
-    found = Cell(0.0, False)
+    found = MISSING
     for cell, mask in zip(single, there, strict=True):
         found = chosen(mask, cell, found)
     return Cell(found.value, True if all(cell.known is True for cell in single) else found.known)
@@ -396,7 +394,7 @@ def row_of_random_table(cells: Sequence[Cell], rows: Rows, position: Any) -> tup
     place, inside = outline.find(position)
     plate = rows.axis.plates[place]
     if plate is None:
-        return (cells[place], rows.there[place]) if inside == 0 else (Cell(0.0, False), False)
+        return (cells[place], rows.there[place]) if inside == 0 else (MISSING, False)
     value, known, mask = (_in_row(part, plate, inside) for part in (*cells[place], rows.there[place]))
     return Cell(value, known), both(plate.size > inside, mask)
 
@@ -418,23 +416,6 @@ def _each(part: Any, size: int, axis: Any, place: int) -> list[Any]:
     return [whole[row] for row in range(size)]
 
 
-MOST_SORTED = 200
-
-
-def hits_in(columns: Sequence[Any], rows: Rows) -> list[dict[Any, Mask]]:
-    """Return for each segment of rows the values that columns may have there, each with its condition."""
-    per_column = [column.hits or [hits_of(cell) for cell in column.cells] for column in columns]
-    if len(columns) == 1:
-        return per_column[0]
-    found = []
-    for several in zip(*per_column, strict=True):
-        joined: dict[Any, Mask] = {(): True}
-        for hits in several:
-            joined = {(*a, b): both(m, n) for a, m in joined.items() for b, n in hits.items()}
-        found.append({label: mask for label, mask in joined.items() if mask is not False})
-    return found
-
-
 def banded(
     cells: Sequence[Cell], bands: Sequence[tuple[Any, Any, Any]], right: bool, lowest: bool = False
 ) -> tuple[list[Cell], list[dict[Any, Mask]]]:
@@ -451,69 +432,10 @@ def banded(
             sides = [(after, bound) for after, bound in ((after, low), (before, high)) if not np.isinf(bound)]
             own[name] = cell.known
             for function, bound in sides:
-                own[name] = both(own[name], truth(compared(function, cell, cell_of(bound)).value))
-        total = Cell(0.0, False)
+                own[name] = both(own[name], truth(applied(function, cell, cell_of(bound)).value))
+        total = MISSING
         for name, mask in own.items():
             total = chosen(mask, Cell(name), total)
         found.append(total)
         hits.append(own)
     return found, hits
-
-
-def sorted_rows(
-    data: Mapping[Any, Sequence[Cell]],
-    rows: Rows,
-    by: Sequence[Sequence[Cell]],
-    ascending: Sequence[bool],
-    most: int | None,
-) -> tuple[dict[Any, list[Cell]], Rows]:
-    """Return rows in the order of one column or several, equal ones as they stood; some of the first."""
-    axis = rows.axis
-    if axis.size > MOST_SORTED or not axis.sorted or any(cell.known is not True for cells in by for cell in cells):
-        refuse("an order of so many rows, or of missing values")
-    keys = [_order_of(axis, cells, upwards) for cells, upwards in zip(by, ascending, strict=True)]
-    if not rows.are_all:
-        keys[0] = Selection(keys[0].astype(float), rows.mask).filled(np.inf)
-    order = _stable_order if len(keys) == 1 else _lexical_order
-    places = RandomVariable(array_function(ArrayFunction("argsort", order), [key.node for key in keys]))
-    size = axis.size if most is None else min(most, axis.size)
-    number = rows.count
-    there = tuple(truth(number > place) for place in range(size))
-    found = {name: _gathered(cells, axis, places, size) for name, cells in data.items()}
-    return found, Rows(Axis((None,) * size, tuple(range(size)), anonymous=True, leading=there), there)
-
-
-def _order_of(axis: Axis, cells: Sequence[Cell], ascending: bool) -> Any:
-    """Return a column as numbers in the order of which rows are to stand."""
-    if not isinstance(ascending, bool):
-        refuse("sort_values() in a random direction")
-    key = axis.whole([cell.value for cell in cells])
-    if key.node.levels is not None:
-        if not all(isinstance(level, str) for level in key.node.levels):
-            refuse("an order of texts and other values")
-        ranks = {level: rank for rank, level in enumerate(sorted(key.node.levels))}
-        key = RandomVariable(map_levels(key.node, ranks.__getitem__))
-    if key.node.dtype.kind == "b":
-        key = key.astype(int)
-    return key if ascending else -key
-
-
-def _lexical_order(*keys: Any) -> Any:
-    return np.lexsort(np.broadcast_arrays(*reversed(keys)), axis=-1)
-
-
-def _stable_order(keys: Any) -> Any:
-    return np.argsort(keys, axis=-1, kind="stable")
-
-
-def _gathered(cells: Sequence[Cell], axis: Axis, places: Any, size: int) -> list[Cell]:
-    values = axis.whole([cell.value for cell in cells])
-    known = None
-    if any(cell.known is not True for cell in cells):
-        known = axis.whole([RandomVariable(as_node(cell.known)) for cell in cells])
-    found = []
-    for place in range(size):
-        position = places[place].node
-        mask: Mask = True if known is None else RandomVariable(gather(known.node, position))
-        found.append(Cell(RandomVariable(gather(values.node, position)), mask))
-    return found

@@ -14,16 +14,19 @@ from privug.model.node import Kind
 from privug.model.sparse import SparseColumns, SparseDict
 from privug.model.table import row_maker
 from privug.model.variable import RandomVariable, refuse
-from privug.program.traced.frames.cells import Cell, cell_of, chosen, compared, is_truth, kind
+from privug.program.traced.frames.cells import MISSING, Cell, cell_of, chosen, is_truth, kind
+from privug.program.traced.frames.columns import COMPARISONS, Column, compared, with_methods
+from privug.program.traced.frames.dialects import PANDAS
 from privug.program.traced.frames.pandas.group import GroupBy, merged, pivoted, unstacked
 from privug.program.traced.frames.pandas.series import (
     Index,
     Series,
+    columns_of,
     counted_values,
     labelled,
     observes_by_default,
     repeated,
-    with_summaries,
+    sorted_rows,
 )
 from privug.program.traced.frames.pandas.values import (
     Found,
@@ -39,7 +42,8 @@ from privug.program.traced.frames.pandas.values import (
     of_one_type,
     renamed,
 )
-from privug.program.traced.frames.reductions import positive
+from privug.program.traced.frames.reductions import SUMMARIES, positive
+from privug.program.traced.frames.relations import unrolled
 from privug.program.traced.frames.rows import (
     Axis,
     Rows,
@@ -50,8 +54,6 @@ from privug.program.traced.frames.rows import (
     leaf,
     renumbered,
     same_mask,
-    singled_out,
-    sorted_rows,
 )
 from privug.program.traced.masks import (
     Mask,
@@ -134,26 +136,28 @@ class Frame(Standing):
 
     kind = "DataFrame"
 
-    def __init__(
-        self, data: Mapping[Any, Sequence[Cell]], rows: Rows, present: Mapping[Any, Mask] | None = None
-    ) -> None:
+    def __init__(self, columns: Mapping[Any, Column], rows: Rows, present: Mapping[Any, Mask] | None = None) -> None:
         self.present = {name: mask for name, mask in (present or {}).items() if mask is not True}
         """Columns that are there under a condition."""
-        self.held = {name: list(cells) for name, cells in data.items() if self.present.get(name) is not False}
+        there = {name: column for name, column in columns.items() if self.present.get(name) is not False}
+        self.held = {name: column.on(rows).named(name) for name, column in there.items()}
         """The columns, those that may be absent as well."""
         self.rows = rows
         self.lost: frozenset[Any] = frozenset()
         """Columns of which it is not known from which of equal rows pandas takes them."""
-        self.hits: dict[Any, Any] = {}
-        """Of columns made by pd.cut, when cells have each of their values."""
 
-    def made(self, data: Mapping[Any, Sequence[Cell]], rows: Rows, present: Mapping[Any, Mask] | None = None) -> Any:
-        made = Frame(data, rows, present)
+    @staticmethod
+    def of_cells(data: Mapping[Any, Sequence[Cell]], rows: Rows, present: Mapping[Any, Mask] | None = None) -> "Frame":
+        """Return the frame of some cells."""
+        return Frame(columns_of(data, rows), rows, present)
+
+    def made(self, columns: Mapping[Any, Column], rows: Rows, present: Mapping[Any, Mask] | None = None) -> Any:
+        made = Frame(columns, rows, present)
         made.lost = self.lost & made.held.keys()
         return made
 
     @property
-    def data(self) -> dict[Any, list[Cell]]:
+    def data(self) -> dict[Any, Column]:
         """The columns, all of which are there for sure: who knows of others looks at those that are held."""
         return refuse("a table of which some columns may be absent") if self.present else self.held
 
@@ -173,9 +177,9 @@ class Frame(Standing):
         if not self.rows.axis.sorted:
             refuse("a table whose rows are in a random order")
         columns = {}
-        for name, cells in self.held.items():
+        for name, column in self.held.items():
             there = [both(one, self.present.get(name, True)) for one in self.rows.there]
-            leaves = [leaf(cell, mask) for cell, mask in zip(cells, there, strict=True)]
+            leaves = [leaf(cell, mask) for cell, mask in zip(column.cells, there, strict=True)]
             columns[name] = SparseDict(zip(self.rows.axis.called(), leaves, strict=True))
         return SparseColumns(columns)
 
@@ -190,8 +194,7 @@ class Frame(Standing):
         if len(listed) != len(self.data) or len(set(listed)) < len(listed) or current() is not True:
             refuse("such names of columns")
         new = dict(zip(self.data, listed, strict=True))
-        self.held = {new[name]: cells for name, cells in self.data.items()}
-        self.hits = {new[name]: hits for name, hits in self.hits.items()}
+        self.held = {new[name]: column.named(new[name]) for name, column in self.data.items()}
 
     @property
     def shape(self) -> tuple[Any, ...]:
@@ -213,24 +216,17 @@ class Frame(Standing):
         """Return a column that means nothing where it is not there."""
         if name in self.lost:
             refuse("another column after sort_values() by one, where equal rows stand in any order (kind='stable'),")
-        made = Series(self.held[name], self.rows, name)
-        made.hits, made.categorical = self.hits.get(name, (None, False))
-        return made
+        return Series(self.held[name])
 
     def __getitem__(self, key: Any) -> Any:
         if isinstance(key, Series):
             self.alike(key)
-            return self.made(self.data, self.rows.among(key.masks()))._with_hits(self)
+            return self.made(self.data, self.rows.among(key.masks()))
         if isinstance(key, list):
-            return self.made({name: self.column(name).cells for name in key}, self.rows)._with_hits(self)
+            return self.made({name: self.column(name).column for name in key}, self.rows)
         if isinstance(key, slice):
             return self.iloc[key]
         return self.column(key)
-
-    def _with_hits(self, other: "Frame") -> Any:
-        self.hits = {name: hits for name, hits in other.hits.items() if name in self.held}
-        self.lost = other.lost & self.held.keys()
-        return self
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__") or "held" not in vars(self) or name not in self.held:
@@ -245,23 +241,21 @@ class Frame(Standing):
 
     def alike(self, column: Series) -> None:
         """Refuse a column of other rows."""
-        Series([], self.rows).beside_rows(column)
+        Series(Column((), self.rows)).beside_rows(column)
 
-    def cells_of(self, value: Any) -> list[Cell]:
-        """Return what is to be a column as cells."""
-        return Series([Cell(0)] * len(self.rows.there), self.rows).beside(value)
+    def column_from(self, value: Any) -> Column:
+        """Return what is to be a column as one."""
+        cells = Series(Column([Cell(0)] * len(self.rows.there), self.rows)).beside(value)
+        return value.column.on(self.rows) if isinstance(value, Series) else Column(cells, self.rows)
 
     def __setitem__(self, name: Any, value: Any) -> None:
         if current() is not True:
             refuse("a new column under a random condition")
         if not isinstance(name, str):
             refuse("an assignment to several columns or rows")
-        self.hits.pop(name, None)
         self.lost -= {name}
-        if isinstance(value, Series) and value.hits is not None:
-            self.hits[name] = value.hits, value.categorical
         columns = self.data if name in self.present or not self.rows.never_empty else self.held
-        columns[name] = self.cells_of(value)
+        columns[name] = self.column_from(value).named(name)
 
     def put_below(self, label: Any, row: Series) -> None:
         """Put a row of a label of its own below the others, from a column under the names of the columns."""
@@ -271,17 +265,14 @@ class Frame(Standing):
         columns = {name: self.kept(name) for name in self.data}
         for column, cell in zip(columns.values(), row.cells, strict=True):
             column[label] = element(cell)
-        self.held = {name: column.cells for name, column in columns.items()}
         self.rows = self.rows.with_label(label)
+        self.held = {name: column.column.on(self.rows) for name, column in columns.items()}
 
     def assign(self, **columns: Any) -> Any:
         made = self.copy()
         for name, value in columns.items():
             made[name] = value(made) if callable(value) else value
         return made
-
-    def copy(self, deep: bool = True) -> Any:
-        return self.made(self.held, self.rows, self.present)._with_hits(self)
 
     def drop(self, labels: Any = None, *, columns: Any = None, axis: Any = 0) -> Any:
         names = columns if columns is not None else labels if axis in (1, "columns") else refuse("drop() of rows")
@@ -297,7 +288,7 @@ class Frame(Standing):
         if index is not None:
             rows = rows.called_otherwise(renamed(rows.axis.labels or (), index))
         present = {names[name]: mask for name, mask in self.present.items()}
-        return self.made({names[name]: cells for name, cells in self.held.items()}, rows, present)
+        return self.made({names[name]: column for name, column in self.held.items()}, rows, present)
 
     def reindex(
         self, labels: Any = None, *, index: Any = None, columns: Any = None, axis: Any = 0, fill_value: Any = None
@@ -316,21 +307,22 @@ class Frame(Standing):
         if self.present and not self.rows.never_empty:
             refuse("some rows of a table that may have no columns")
         self.whole()
-        data = {name: taken(found_at(labels, cells, self.rows)) for name, cells in self.held.items()}
-        return self.made(data, labels.rows(self.rows.axis.names), self.present)
+        data = {name: taken(found_at(labels, column.cells, self.rows)) for name, column in self.held.items()}
+        rows = labels.rows(self.rows.axis.names)
+        return self.made(columns_of(data, rows), rows, self.present)
 
     def _at_columns(self, labels: Labels, filling: Cell) -> Any:
         names, size = list(self.held), len(self.rows.there)
         data = {}
         for label, place in zip(labels.listed, labels.places_in(names), strict=True):
             there = False if place is None else self.present.get(names[place], True)
-            cells = [filling] * size if place is None else self.held[names[place]]
+            cells = [filling] * size if place is None else self.held[names[place]].cells
             data[label] = [chosen(there, cell, filling) for cell in cells]
-        return self.made(data, self.rows)
+        return self.made(columns_of(data, self.rows), self.rows)
 
     def each(self, function: Callable[[Series], Series]) -> Any:
         """Return a frame whose columns are computed of these."""
-        return self.made({name: function(self.kept(name)).cells for name in self.held}, self.rows, self.present)
+        return self.made({name: function(self.kept(name)).column for name in self.held}, self.rows, self.present)
 
     def round(self, decimals: Any = 0) -> Any:
         if isinstance(decimals, Mapping):
@@ -344,7 +336,7 @@ class Frame(Standing):
 
     def astype(self, dtype: Any) -> Any:
         if isinstance(dtype, Mapping):
-            changed = {name: self.column(name).astype(to).cells for name, to in dtype.items()}
+            changed = {name: self.column(name).astype(to).column for name, to in dtype.items()}
             return self.made({**self.held, **changed}, self.rows, self.present)
         return self.each(lambda column: column.astype(dtype))
 
@@ -358,14 +350,14 @@ class Frame(Standing):
             self.column(name)
         masks: list[Mask] = [True] * len(self.rows.there)
         for name in names:
-            masks = [both(mask, cell.known) for mask, cell in zip(masks, self.data[name], strict=True)]
-        return self.made(self.data, self.rows.among(masks))._with_hits(self)
+            masks = [both(mask, cell.known) for mask, cell in zip(masks, self.data[name].cells, strict=True)]
+        return self.made(self.data, self.rows.among(masks))
 
     def head(self, n: int = 5) -> Any:
         if self.rows.are_all:
             found: Any = self.iloc[:n]
             return found
-        return self.made(self.data, first_of(self.rows, n))._with_hits(self)
+        return self.made(self.data, first_of(self.rows, n))
 
     loc: Any = property(lambda self: Locations(self, by_label=True))
     """Rows and cells by their labels and by masks."""
@@ -378,7 +370,7 @@ class Frame(Standing):
         self.whole()
         names = (*(("Index",) if index else ()), *self.data)
         called = [self.rows.axis.called()] if index else []
-        columns = [*called, *([native(cell) for cell in of_one_type(cells)] for cells in self.data.values())]
+        columns = [*called, *([native(cell) for cell in of_one_type(one.cells)] for one in self.data.values())]
         return as_list([*map(row_maker(names), zip(*columns, strict=True))], self.rows)
 
     def iterrows(self) -> Any:
@@ -402,32 +394,21 @@ class Frame(Standing):
         cells = [demanded(labels, found_at(labels, column, self.rows))[0] for column in columns]
         return labelled(list(self.data), cells, label)
 
-    pipe = Series.pipe
-
     def sort_values(self, by: Any, ascending: Any = True, kind: str = "quicksort") -> Any:
         names = by if isinstance(by, list) else [by]
         upwards = list(ascending) if isinstance(ascending, list) else [ascending] * len(names)
         if len(upwards) != len(names):
             raise ValueError(f"{len(upwards)} directions for {len(names)} columns")
-        keys = [self.column(name).cells for name in names]
+        keys = [self.column(name).column for name in names]
         self.whole()
-        made = Frame(*sorted_rows(self.data, self.rows, keys, upwards, None))
-        if len(keys) == 1 and kind not in ("stable", "mergesort") and not _all_differ(keys[0]):
+        made = Frame(*sorted_rows(self.data, self.rows, keys, upwards))
+        if len(keys) == 1 and kind not in ("stable", "mergesort") and not _all_differ(keys[0].cells):
             made.lost = frozenset(self.data) - {names[0]}
         return made
 
     def _extremes(self, n: int, by: Any, ascending: bool) -> Any:
         self.whole()
-        return Frame(*sorted_rows(self.data, self.rows, [self.column(by).cells], [ascending], n))
-
-    def nlargest(self, n: int, columns: Any) -> Any:
-        return self._extremes(n, columns, False)
-
-    def nsmallest(self, n: int, columns: Any) -> Any:
-        return self._extremes(n, columns, True)
-
-    def sort_index(self) -> Any:
-        return self if self.rows.axis.sorted else refuse("sort_index()")
+        return Frame(*sorted_rows(self.data, self.rows, [self.column(by).column], [ascending], n))
 
     def reset_index(self, drop: bool = False) -> Any:
         self.whole()
@@ -436,7 +417,7 @@ class Frame(Standing):
             return self.copy()
         for place, name in enumerate(() if drop else axis.names):
             parts = [label[place] if len(axis.names) > 1 else label for label in axis.labels or ()]
-            keys[name] = [Cell(part) for part in parts]
+            keys[name] = Column([Cell(part) for part in parts], self.rows)
         if axis.labels is None or None in keys or not axis.sorted:
             refuse("reset_index() of such rows")
         return Frame({**keys, **self.data}, renumbered(self.rows))
@@ -449,21 +430,12 @@ class Frame(Standing):
         if self.rows.has_plates:
             refuse("set_index() of many rows")
         axis = Axis(self.rows.axis.plates, tuple(labels), (key,), sorted=self.rows.axis.sorted)
-        return Frame({name: cells for name, cells in self.data.items() if name != key}, Rows(axis, self.rows.there))
+        return Frame({name: one for name, one in self.data.items() if name != key}, Rows(axis, self.rows.there))
 
     def duplicated(self, subset: Any = None, keep: Any = "first") -> Series:
         names = list(self.data) if subset is None else subset if isinstance(subset, list) else [subset]
-        again = repeated([self.column(name).cells for name in names], self.rows, keep)
-        return Series([Cell(mask) for mask in again], self.rows)
-
-    def drop_duplicates(self, subset: Any = None, keep: Any = "first") -> Any:
-        return self[~self.duplicated(subset, keep)]
-
-    def where(self, condition: Any, other: Any = None) -> Any:
-        return self._chosen("where", condition, other)
-
-    def mask(self, condition: Any, other: Any = None) -> Any:
-        return self._chosen("mask", condition, other)
+        again = repeated([self.column(name).column for name in names], self.rows, keep)
+        return Series(Column([Cell(mask) for mask in again], self.rows, None))
 
     def _chosen(self, how: str, condition: Any, other: Any) -> Any:
         told = condition(self) if callable(condition) else condition
@@ -501,13 +473,10 @@ class Frame(Standing):
             refuse("clip() with bounds that differ from cell to cell")
         return self.each(lambda column: column.clip(lower, upper))
 
-    def map(self, function: Any) -> Any:
-        return self.each(lambda column: column.apply(function))
-
     @staticmethod
     def _unstacked(column: Series, fill_value: Any) -> "Frame":
         """Return a column with labels in pairs as a table."""
-        return Frame(*unstacked(column, fill_value))
+        return Frame.of_cells(*unstacked(column, fill_value))
 
     @property
     def T(self) -> Any:
@@ -518,7 +487,7 @@ class Frame(Standing):
         axis = Axis((None,) * len(self.held), tuple(self.held))
         rows = Rows(axis, tuple(self.present.get(name, True) for name in self.held), inhabited=True)
         columns = dict(zip(labels, zip(*cells, strict=True), strict=True))
-        return Frame(columns, rows, dict(zip(labels, self.rows.there, strict=True)))
+        return Frame.of_cells(columns, rows, dict(zip(labels, self.rows.there, strict=True)))
 
     def stack(self) -> Series:
         """Return the cells one after the other, row by row, under pairs of labels."""
@@ -535,7 +504,7 @@ class Frame(Standing):
         columns, alike = as_rows(self.data.values())
         if not alike or not self.rows.are_all or not self.rows.axis.sorted:
             refuse("an array of a random number of rows, or of values of different types")
-        return np.stack([Series(cells, self.rows).to_numpy() for cells in columns], axis=1)
+        return np.stack([Series(Column(cells, self.rows)).to_numpy() for cells in columns], axis=1)
 
     values = property(to_numpy)
     """The cells as an array."""
@@ -556,12 +525,12 @@ class Frame(Standing):
             if any(isinstance(one, Series) for one in found):
                 if not all(isinstance(one, Series) and self.rows.same_as(one.rows) for one in found):
                     refuse("apply() with columns of other labels")
-                data = {name: one.cells for name, one in zip(self.held, found, strict=True)}
+                data = {name: one.column for name, one in zip(self.held, found, strict=True)}
                 return self.made(data, self.rows, self.present)
             there = [self.present.get(name, True) for name in self.held]
             return labelled(list(self.held), [cell_of(one) for one in found], there=there)
         cells = [Cell(row) for row in self.single_rows()]
-        return Series(called(function, cells, self.rows, lambda cell: cell.value), self.rows)
+        return Series(Column(called(function, cells, self.rows, lambda cell: cell.value), self.rows, None))
 
     def to_dict(self, orient: str = "dict") -> Any:
         if orient == "list":
@@ -578,14 +547,17 @@ class Frame(Standing):
     ) -> GroupBy:
         keys = by if isinstance(by, list) else [by]
         columns = [key if isinstance(key, Series) else self.column(key) for key in keys]
+        for column in columns:
+            self.alike(column)
         if not dropna:
             refuse("groupby() of missing keys")
         seen = observes_by_default() if observed is None else observed
-        found = GroupBy(self, columns, isinstance(by, list), observed=seen, ordered=sort)
+        keyed = [key.column for key in columns]
+        found = GroupBy(self, keyed, isinstance(by, list), observed=seen, ordered=sort)
         return found if as_index else found.renumbered()
 
     def value_counts(self, subset: Any = None, normalize: bool = False) -> Series:
-        columns = [self.column(name) for name in (subset or list(self.data))]
+        columns = [self.column(name).column for name in (subset or list(self.data))]
         return counted_values(columns, self.rows, normalize)
 
     def agg(self, spec: Any) -> Any:
@@ -594,17 +566,17 @@ class Frame(Standing):
         if isinstance(spec, str):
             return self._summaries(spec)
         data = {name: [self.column(name).summary(how) for how in spec] for name in self.data}
-        return Frame(data, Rows.all_of(Axis((None,) * len(spec), tuple(spec))))
+        return Frame.of_cells(data, Rows.all_of(Axis((None,) * len(spec), tuple(spec))))
 
     aggregate = agg
 
     def describe(self) -> Any:
-        if any(is_truth(cell.value) or are_timestamps(cell) for cells in self.data.values() for cell in cells):
+        if any(is_truth(cell.value) or are_timestamps(cell) for one in self.data.values() for cell in one.cells):
             refuse("describe() of truth values or dates")
         columns = {name: self.column(name).describe() for name in self.data if self.column(name).is_numeric}
         if not columns:
             refuse("describe() of texts")
-        return Frame({name: one.cells for name, one in columns.items()}, next(iter(columns.values())).rows)
+        return Frame({name: one.column for name, one in columns.items()}, next(iter(columns.values())).rows)
 
     def _summaries(self, how: str, **options: Any) -> Series:
         numeric_only = options.pop("numeric_only", False)
@@ -623,8 +595,8 @@ class Frame(Standing):
         if not alike:
             refuse(f"{how}() of rows of values of different types")
         across = Rows(Axis((None,) * len(names), tuple(names)), tuple(there))
-        rows = [Series(cells, across).summary(how, **options) for cells in zip(*columns, strict=True)]
-        return Series(rows, self.rows)
+        rows = [Series(Column(cells, across)).summary(how, **options) for cells in zip(*columns, strict=True)]
+        return Series(Column(rows, self.rows, None))
 
     def _called(self, names: Sequence[Any], function: Callable[[Series], Any]) -> list[Any]:
         """Return what a function makes of each column, where that is there."""
@@ -633,12 +605,6 @@ class Frame(Standing):
             with under(self.present.get(name, True)):
                 found.append(function(self.kept(name)))
         return found
-
-    def idxmax(self, axis: Any = 0) -> Any:
-        return self._extreme_labels("idxmax", np.greater, axis)
-
-    def idxmin(self, axis: Any = 0) -> Any:
-        return self._extreme_labels("idxmin", np.less, axis)
 
     def _extreme_labels(self, how: str, better: np.ufunc, axis: Any) -> Any:
         """Return at which row each column is the largest, or at which column each row is: the first of equal ones."""
@@ -652,10 +618,10 @@ class Frame(Standing):
         for cells in zip(*columns, strict=True):
             best, label = cells[0], Cell(next(iter(self.data)))
             for name, cell in zip(self.data, cells, strict=True):
-                ahead = truth(compared(better, cell, best).value)
+                ahead = truth(compared(PANDAS, better, cell, best).value)
                 best, label = chosen(ahead, cell, best), chosen(ahead, Cell(name), label)
             found.append(label)
-        return Series(found, self.rows)
+        return Series(Column(found, self.rows, None))
 
     def pivot_table(
         self,
@@ -674,13 +640,13 @@ class Frame(Standing):
         if not isinstance(index, str) or not isinstance(columns, str):
             refuse("pivot_table() by anything but one column for rows and one for columns")
         total = margins_name if margins else None
-        return Frame(*pivoted(self, values, (index, columns), aggfunc, fill_value, total))
+        return Frame.of_cells(*pivoted(self, values, (index, columns), aggfunc, fill_value, total))
 
     def merge(self, right: Any, how: str = "inner", on: Any = None, suffixes: Any = ("_x", "_y")) -> Any:
         """Join another table, fixed or random, by one column."""
         if not isinstance(on, str) or how not in ("inner", "left"):
             refuse("merge() with anything but a table, on one column")
-        return Frame(*merged(self, fixed(right), on, how, tuple(suffixes)))._with_hits(self)
+        return Frame(*merged(self, fixed(right), on, how, tuple(suffixes)))
 
     def join(self, other: Any, on: Any = None) -> Any:
         """Add columns that have this frame's values of a key as labels."""
@@ -688,6 +654,21 @@ class Frame(Standing):
         if not isinstance(on, str) or set(columns) & set(self.data) or None in columns:
             refuse("join() with anything but columns of other names, on one column")
         return self.assign(**{name: self.column(on).map(column) for name, column in columns.items()})
+
+
+with_methods(Frame, {
+    "pipe": lambda self, function, *arguments, **named: function(self, *arguments, **named),
+    "copy": lambda self, deep=True: self.made(self.held, self.rows, self.present),
+    "nlargest": lambda self, n, columns: self._extremes(n, columns, False),
+    "nsmallest": lambda self, n, columns: self._extremes(n, columns, True),
+    "sort_index": lambda self: self if self.rows.axis.sorted else refuse("sort_index()"),
+    "drop_duplicates": lambda self, subset=None, keep="first": self[~self.duplicated(subset, keep)],
+    "where": lambda self, condition, other=None: self._chosen("where", condition, other),
+    "mask": lambda self, condition, other=None: self._chosen("mask", condition, other),
+    "map": lambda self, function: self.each(lambda column: column.apply(function)),
+    "idxmax": lambda self, axis=0: self._extreme_labels("idxmax", np.greater, axis),
+    "idxmin": lambda self, axis=0: self._extreme_labels("idxmin", np.less, axis),
+})  # fmt: skip
 
 
 def _fit(new: Sequence[Cell], old: Sequence[Cell]) -> bool:
@@ -736,14 +717,16 @@ class Locations(OfStanding):
     def _sliced(self, frame: Frame, rows: slice) -> Any:
         if self._by_label or not frame.rows.are_all or not frame.rows.axis.sorted:
             refuse("a slice of rows")
-        cut = {name: singled_out(cells, frame.rows)[0][rows] for name, cells in frame.data.items()}
-        return frame.made(cut, Rows.all_of(frame.rows.axis.sliced(rows)))
+        made = Rows.all_of(frame.rows.axis.sliced(rows))
+        columns, _ = unrolled(frame.data, frame.rows)
+        places = range(frame.rows.axis.size)[rows]
+        return frame.made({name: column.taken(places, made) for name, column in columns.items()}, made)
 
     def _row(self, frame: Frame, key: Any) -> Any:
         frame.whole()
         if self._by_label and frame.rows.axis.labels is not None and isinstance(key, str | int):
             return frame.row_at(key)
-        columns = [Series(cells, frame.rows) for cells in as_rows(frame.data.values())[0]]
+        columns = [Series(Column(cells, frame.rows)) for cells in as_rows(frame.data.values())[0]]
         values = [(column.loc if self._by_label else column.iloc)[key] for column in columns]
         return row_maker(tuple(frame.data))(values)
 
@@ -757,11 +740,12 @@ class Locations(OfStanding):
         frame = self._frame
         frame.alike(mask)
         frame.whole()
-        before = frame.data.get(name, [Cell(0.0, False)] * len(mask.cells))
-        new = frame.cells_of(value)
+        before = frame.data[name].cells if name in frame.data else [MISSING] * len(mask.cells)
+        new = frame.column_from(value).cells
         if name in frame.data and not _fit(new, before):
             refuse("an assignment to rows of a value of another type")
-        frame[name] = Series([chosen(m, a, b) for m, a, b in zip(mask.masks(), new, before, strict=True)], frame.rows)
+        cells = [chosen(m, a, b) for m, a, b in zip(mask.masks(), new, before, strict=True)]
+        frame[name] = Series(Column(cells, frame.rows))
 
 
 def _all_differ(cells: Sequence[Cell]) -> bool:
@@ -779,15 +763,11 @@ def fixed(table: Any) -> Frame:
     if isinstance(table, Standing) or not hasattr(table, "columns"):
         refuse("merge() with anything but a table, on one column")
     cells = {name: [cell_of(value) for value in table[name].tolist()] for name in table.columns}
-    return Frame(cells, Rows.all_of(Axis((None,) * len(table))))
+    return Frame.of_cells(cells, Rows.all_of(Axis((None,) * len(table))))
 
 
 def _summary(name: str) -> Any:
     return lambda self, **options: self._summaries(name, **options)
-
-
-with_summaries(Frame, _summary, ("size", "average", "first", "last"))
-Series.frame = Frame
 
 
 def _by_column(name: str) -> Any:
@@ -799,14 +779,23 @@ def _by_column(name: str) -> Any:
     return method
 
 
-_OPERATORS = "add sub mul truediv floordiv mod pow"
-_COMPARISONS = "eq ne lt le gt ge"
-for _name in (
-    *(f"__{one}__" for one in f"{_OPERATORS} {_COMPARISONS} and or xor".split()),
-    *(f"__r{one}__" for one in f"{_OPERATORS} and or xor".split()),
-    *f"{_OPERATORS} div divide {_COMPARISONS}".split(),
-):
-    setattr(Frame, _name, _by_column(_name))
-for _name in ("__invert__", "__neg__", "__abs__", "abs", "isna", "isnull", "notna"):
-    setattr(Frame, _name, lambda self, _name=_name: self.each(lambda column: getattr(column, _name)()))
+def _of_each(name: str) -> Any:
+    return lambda self: self.each(lambda column: getattr(column, name)())
+
+
+_ARITHMETIC = ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow")
+_ALIASES = ("div", "divide", "rdiv", "subtract", "multiply")
+_NAMES = [f"__{one}__" for one in (*_ARITHMETIC, *COMPARISONS, "and", "or", "xor")]
+_NAMES += [f"__r{one}__" for one in (*_ARITHMETIC, "and", "or", "xor")]
+with_methods(
+    Frame,
+    {
+        name: _by_column(name)
+        for name in (*_NAMES, *_ARITHMETIC, *(f"r{one}" for one in _ARITHMETIC), *_ALIASES, *COMPARISONS)
+    },
+)
+with_methods(Frame, {name: _of_each(name) for name in (
+    "__invert__", "__neg__", "__abs__", "abs", "isna", "isnull", "notna", "notnull")})  # fmt: skip
+with_methods(Frame, {name: _summary(name) for name in SUMMARIES})
+Series.frame = Frame
 Frame.__hash__ = None  # type: ignore[assignment]

@@ -9,6 +9,7 @@ import numpy as np
 
 from privug.model.variable import RandomVariable, refuse
 from privug.program.traced.frames.cells import Cell, cell_of, mapped
+from privug.program.traced.frames.columns import Column
 from privug.program.traced.frames.pandas.frame import Frame, fixed
 from privug.program.traced.frames.pandas.group import cross_counted, one_below_another, stacked
 from privug.program.traced.frames.pandas.series import Series, labelled, observes_by_default
@@ -106,10 +107,9 @@ def _cut(column: Any, bins: Any, right: bool = True, labels: Any = None, include
     )  # fmt: skip
     names = list(range(len(bins) - 1)) if labels is False else made.categories.tolist()
     bounds = [(name, bins[place], bins[place + 1]) for place, name in enumerate(names)]
-    found = Series([], column.rows, column.name)
-    found.cells, found.hits = banded(column.cells, bounds, right, include_lowest)
-    found.categorical = labels is not False
-    return found
+    cells, hits = banded(column.cells, bounds, right, include_lowest)
+    made, levels = column.column.with_cells(cells), None if labels is False else tuple(names)
+    return Series(replace(made, levels=levels, known_hits=tuple(hits)))
 
 
 def _crosstab(
@@ -117,10 +117,10 @@ def _crosstab(
 ) -> Any:
     if not isinstance(index, Series) or not isinstance(columns, Series):
         refuse("pd.crosstab of anything but two columns")
-    frame = Frame({0: index.cells, 1: index.beside(columns, exactly=True)}, index.rows)
-    frame.hits = {place: (one.hits, one.categorical) for place, one in enumerate((index, columns))}
+    index.beside(columns, exactly=True)
+    frame = Frame({0: index.column, 1: columns.column}, index.rows)
     data, rows, present = cross_counted(frame, normalize, margins_name if margins else None)
-    return Frame(data, replace(rows, axis=replace(rows.axis, names=(index.name,))), present)
+    return Frame.of_cells(data, replace(rows, axis=replace(rows.axis, names=(index.name,))), present)
 
 
 def _concat(objs: Any, ignore_index: bool = False) -> Any:
@@ -149,7 +149,7 @@ def _series(data: Any = None, index: Any = None, name: Any = None) -> Any:
     values = list(data)
     if index is not None:
         return labelled(list(index), [cell_of(value) for value in values], name)
-    return Series([cell_of(value) for value in values], Rows.all_of(Axis((None,) * len(values))), name)
+    return Series(Column([cell_of(value) for value in values], Rows.all_of(Axis((None,) * len(values))), name))
 
 
 def _data_frame(data: Any = None, **options: Any) -> Any:
@@ -160,7 +160,7 @@ def _data_frame(data: Any = None, **options: Any) -> Any:
     columns = list(data.values())
     if any(not columns[0].rows.same_as(column.rows) for column in columns):
         refuse("pd.DataFrame of columns of different rows")
-    return Frame({name: column.cells for name, column in data.items()}, columns[0].rows)
+    return Frame({name: column.column for name, column in data.items()}, columns[0].rows)
 
 
 def _to_datetime(column: Any) -> Any:

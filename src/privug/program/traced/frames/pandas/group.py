@@ -10,10 +10,13 @@ import numpy as np
 
 from privug.model.variable import RandomVariable, refuse
 from privug.program.traced.frames import reductions
-from privug.program.traced.frames.cells import Cell, cell_of, chosen, compared, computed, divided, kind, surely_known
-from privug.program.traced.frames.pandas.series import Series, labelled, with_summaries
+from privug.program.traced.frames.cells import Cell, cell_of, chosen, computed, kind, surely_known
+from privug.program.traced.frames.columns import Column, comparison, divided, masks_of, with_methods
+from privug.program.traced.frames.dialects import PANDAS
+from privug.program.traced.frames.pandas.series import Series, labelled
 from privug.program.traced.frames.pandas.values import native
-from privug.program.traced.frames.relations import Groups, looked_up
+from privug.program.traced.frames.relations import Groups, Relation, can_look_up, joined, joined_by_lookup
+from privug.program.traced.frames.relations import stacked as one_after_the_other
 from privug.program.traced.frames.rows import Axis, Rows, renumbered
 from privug.program.traced.masks import Mask, MaskedList, Standing, any_of, both, fail_where, negated, truth, under
 
@@ -23,16 +26,16 @@ _FUNCTIONS = {"len": "size", "amin": "min", "amax": "max"}
 class FrameGroups(Groups):
     """The groups of a frame, in a known order."""
 
-    def __init__(self, keys: Sequence[Series], rows: Rows, observed: bool, ordered: bool) -> None:
-        super().__init__(keys, rows, not observed and any(key.categorical for key in keys))
+    def __init__(self, keys: Sequence[Column], rows: Rows, observed: bool, ordered: bool) -> None:
+        super().__init__(PANDAS, keys, rows, not observed and any(key.levels is not None for key in keys))
         self.ordered = ordered
 
     @cached_property
     def as_rows(self) -> Rows:
         """The groups as rows of a result."""
         labels, names = tuple(label for label, _ in self.members), tuple(key.name for key in self.keys)
-        by_first = not self.ordered and not any(key.categorical for key in self.keys)
-        bands = tuple(None if key.hits is None else tuple(key.hits[0]) for key in self.keys)
+        by_first = not self.ordered and not any(key.levels is not None for key in self.keys)
+        bands = tuple(key.levels for key in self.keys)
         axis = Axis(
             (None,) * len(labels), labels, names, self.ordered, ascending=True, bands=bands,
             ranks=self.first_places if by_first else None,
@@ -57,11 +60,9 @@ class GroupBy(Standing):
     kind = "GroupBy"
 
     def __init__(
-        self, frame: Any, keys: Sequence[Series], by_list: bool, *, observed: bool = True, ordered: bool = True
+        self, frame: Any, keys: Sequence[Column], by_list: bool, *, observed: bool = True, ordered: bool = True
     ) -> None:
-        for key in keys:
-            frame.alike(key)
-        if not observed and len(keys) > 1 and any(key.categorical for key in keys):
+        if not observed and len(keys) > 1 and any(key.levels is not None for key in keys):
             refuse("groups by several keys, of which some need not occur")
         self.frame = frame
         self.keys = list(keys)
@@ -91,7 +92,7 @@ class GroupBy(Standing):
     @cached_property
     def by_keys(self) -> "FrameGroups":
         """The groups; results of other group-bys by the same keys are about the same ones."""
-        own = [self.frame.rows, *(part for key in self.keys for part in (*key.cells, key.hits))]
+        own = [self.frame.rows, *(part for key in self.keys for part in (key.cells, key.known_hits))]
         options = tuple(key.name for key in self.keys), self.observed, self.ordered
         known = vars(self.frame).setdefault("_grouped", [])
         for parts, others, found in known:
@@ -116,9 +117,10 @@ class GroupBy(Standing):
         """The columns that are summarised."""
         if self.selected is not None:
             return self.selected if isinstance(self.selected, list) else [self.selected]
-        keys = {key.name for key in self.keys if key.name in self.frame.data and key.cells is self.frame.data[key.name]}
+        data = self.frame.data
+        keys = {key.name for key in self.keys if key.name in data and key.cells is data[key.name].cells}
         own = {key.name for key in self.keys}
-        return [name for name in self.frame.data if name not in keys and name not in own]
+        return [name for name in data if name not in keys and name not in own]
 
     def listing(self) -> Any:
         """Return the groups with their labels, as a loop over a group-by gives them."""
@@ -130,7 +132,7 @@ class GroupBy(Standing):
         )
 
     def _part(self, rows: Rows) -> Any:
-        part = type(self.frame)(self.frame.data, rows)._with_hits(self.frame)
+        part = self.frame.made(self.frame.data, rows)
         return part if self.selected is None else part[self.selected]
 
     def length(self) -> Any:
@@ -162,11 +164,11 @@ class GroupBy(Standing):
     def result(self, data: Mapping[Any, Sequence[Cell]], single: bool) -> Any:
         """Return summaries of groups as a column or a frame."""
         if self.numbered:
-            return type(self.frame)(data, self.rows).reset_index()
+            return self.frame.of_cells(data, self.rows).reset_index()
         if single:
             ((name, cells),) = data.items()
-            return Series(cells, self.rows, name)
-        return type(self.frame)(data, self.rows)
+            return Series(Column(cells, self.rows, name))
+        return self.frame.of_cells(data, self.rows)
 
     def _summary(self, how: str, *arguments: Any, **options: Any) -> Any:
         numeric_only = options.pop("numeric_only", False)
@@ -229,14 +231,14 @@ class GroupBy(Standing):
         cells = self.summaries(self.selected, how)
         whole = all(cell.known is True for cell in cells) and all(key.is_known for key in self.keys)
         spread = self.by_keys.spread([cells] * len(self.by_keys.hits), whole)
-        return Series(spread, self.frame.rows, self.selected)
+        return Series(Column(spread, self.frame.rows, self.selected))
 
     def filter(self, function: Any) -> Any:
         """Return the rows of those groups for which a function holds."""
         verdicts = [truth(cell.value) for cell in self._called(lambda rows: function(self._part(rows)))]
         pairs = [(label, verdict) for (label, _), verdict in zip(self.by_keys.members, verdicts, strict=True)]
         spread = [any_of([both(hits.get(label, False), v) for label, v in pairs]) for hits in self.by_keys.hits]
-        return type(self.frame)(self.frame.data, self.frame.rows.among(spread))._with_hits(self.frame)
+        return self.frame.made(self.frame.data, self.frame.rows.among(spread))
 
     def get_group(self, label: Any) -> Any:
         """Return the rows of one group; an error where there are none."""
@@ -296,7 +298,7 @@ def _summary(name: str) -> Any:
     return lambda self, *arguments, **options: self._summary(name, *arguments, **options)
 
 
-with_summaries(GroupBy, _summary, ("size", "average"))
+with_methods(GroupBy, {name: _summary(name) for name in (*reductions.SUMMARIES, "first", "last")})
 
 
 Crossed = tuple[dict[Any, list[Cell]], Rows, dict[Any, Mask]]
@@ -324,7 +326,6 @@ def with_margins(
     data, rows, present = crossed
     pairs = zip(*(frame.column(key).cells for key in keys), strict=True)
     known = frame.made(frame.data, frame.rows.among([both(one.known, two.known) for one, two in pairs]))
-    known._with_hits(frame)
     if isinstance(known.rows.count, RandomVariable) or not known.rows.count:
         refuse("margins of a table that may have no rows")
     labels = rows.axis.labels or ()
@@ -361,7 +362,7 @@ def _as_shares(crossed: Crossed, normalize: Any) -> Crossed:
     else:
         refuse("such shares of a cross table")
     return {
-        name: [divided(cell, *part) for cell, part in zip(cells, parts[name], strict=True)]
+        name: [divided(PANDAS, cell, *part) for cell, part in zip(cells, parts[name], strict=True)]
         for name, cells in data.items()
     }, rows, present  # fmt: skip
 
@@ -373,67 +374,34 @@ def _sum(cells: Sequence[Cell]) -> Cell:
     return Cell(total)
 
 
-MOST_PAIRS = 1024
-"""How many pairs of rows of two tables are looked at."""
-
-Columns = dict[Any, list[Cell]]
-
-
-def merged(left: Any, right: Any, on: str, how: str, suffixes: tuple[str, str]) -> tuple[Columns, Rows]:
+def merged(left: Any, right: Any, on: str, how: str, suffixes: tuple[str, str]) -> Relation:
     """Return the rows of two frames that have the same key, side by side; `left` keeps those that have no partner."""
-    if on not in left.data or on not in right.data:
-        raise KeyError(on)
-    names = [name for name in right.data if name != on]
-    both_have = {name for name in names if name in left.data}
-    of_left = {name: f"{name}{suffixes[0]}" if name in both_have else name for name in left.data}
-    of_right = {name: f"{name}{suffixes[1]}" if name in both_have else name for name in names}
-    keys = [cell.value for cell in right.data[on]]
-    plain = not any(isinstance(part, RandomVariable) for cell in right.data[on] for part in cell)
-    known = plain and all(cell.known for cell in right.data[on]) and not right.rows.has_plates
-    if right.rows.axis.sorted and known and len(set(keys)) == len(keys):
-        found = {of_right[n]: looked_up(left.data[on], keys, right.data[n], right.rows.there) for n in names}
-        partner = looked_up(left.data[on], keys, [Cell(True)] * len(keys), right.rows.there)
-        rows = renumbered(left.rows) if how == "left" else renumbered(left.rows.among([one.known for one in partner]))
-        return {**{of_left[n]: cells for n, cells in left.data.items()}, **found}, rows
-    places, rows = _pairs(left, right, on, how)
-    data = {new: [left.data[name][one] for one, _ in places] for name, new in of_left.items()}
-    for name, new in of_right.items():
-        data[new] = [cell_of(None) if two is None else right.data[name][two] for _, two in places]
-    return data, rows
+    key, other = left.column(on).column, right.column(on).column
+    shared = left.data.keys() & right.data.keys() - {on}
+    columns = {f"{name}{suffixes[0]}" if name in shared else name: column for name, column in left.data.items()}
+    others = {f"{name}{suffixes[1]}" if name in shared else name: column for name, column in right.data.items()}
+    del others[on]
+    if other.is_known and can_look_up(key, other):
+        found, rows = joined_by_lookup((columns, left.rows), (others, right.rows), key, other, how)
+        return found, renumbered(rows)
+    if not key.is_known or not other.is_known or right.rows.has_plates or not right.rows.axis.sorted:
+        refuse("merge() with many rows, or by keys that may be missing")
+    equal = comparison(PANDAS, np.equal)
+    pairs = (columns, left.rows), ({**others, "#": other}, right.rows)
+    found, rows = joined(*pairs, lambda at, _: masks_of(equal(at[on], at["#"])), how)
+    del found["#"]
+    return found, replace(rows, axis=replace(rows.axis, anonymous=True, renumbered=True))
 
 
-def _pairs(left: Any, right: Any, on: str, how: str) -> tuple[list[tuple[int, int | None]], Rows]:
-    """Return the places of pairs of rows of two frames, there where keys agree, and of those that stay alone."""
-    several = right.rows.has_plates or not right.rows.axis.sorted
-    if several or len(left.rows.there) * (len(right.rows.there) + 1) > MOST_PAIRS:
-        refuse("merge() with a table of many rows")
-    if any(cell.known is not True for frame in (left, right) for cell in frame.data[on]):
-        refuse("merge() by keys that may be missing")
-    places: list[tuple[int, int | None]] = []
-    there: list[Mask] = []
-    for place, (key, here) in enumerate(zip(left.data[on], left.rows.there, strict=True)):
-        others = zip(right.data[on], right.rows.there, strict=True)
-        hits = [both(mask, truth(compared(np.equal, key, other).value)) for other, mask in others]
-        pairs: list[tuple[int | None, Mask]] = [*enumerate(hits)]
-        for other, hit in [*pairs, (None, negated(any_of(hits)))] if how == "left" else pairs:
-            places.append((place, other))
-            there.append(both(here, hit))
-    plates = tuple(left.rows.axis.plates[place] for place, _ in places)
-    return places, Rows(Axis(plates, anonymous=True, renumbered=True, sorted=left.rows.axis.sorted), tuple(there))
-
-
-def stacked(frames: Sequence[Any]) -> tuple[Columns, Rows]:
+def stacked(frames: Sequence[Any]) -> Relation:
     """Return the rows of several frames, one below the other."""
     if not frames or any(set(frame.data) != set(frames[0].data) for frame in frames):
         refuse("pd.concat() of frames with different columns")
-    if any(frame.hits or frame.present or frame.lost for frame in frames):
+    if any(frame.present or frame.lost or any(one.levels for one in frame.held.values()) for frame in frames):
         refuse("pd.concat() of such frames")
-    data = {name: [cell for frame in frames for cell in frame.data[name]] for name in frames[0].data}
-    plates = tuple(plate for frame in frames for plate in frame.rows.axis.plates)
-    in_order = all(frame.rows.axis.sorted for frame in frames)
-    return data, Rows(
-        Axis(plates, anonymous=True, sorted=in_order), tuple(mask for frame in frames for mask in frame.rows.there)
-    )
+    columns, rows = one_after_the_other([(frame.data, frame.rows) for frame in frames])
+    in_turn = all(frame.rows.axis.sorted for frame in frames)
+    return columns, replace(rows, axis=replace(rows.axis, anonymous=True, sorted=in_turn))
 
 
 def one_below_another(columns: Sequence[Series]) -> Series:

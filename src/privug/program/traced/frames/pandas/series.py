@@ -3,6 +3,7 @@
 import importlib
 import operator
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial, reduce
 from typing import Any
 
@@ -14,19 +15,32 @@ from privug.program.traced.dictionaries import MaskedDict
 from privug.program.traced.frames import cells as of_cells
 from privug.program.traced.frames import reductions
 from privug.program.traced.frames.cells import (
+    MISSING,
     Cell,
     cell_of,
     chosen,
-    compared,
     computed,
-    divided,
     is_truth,
     kind,
     mapped,
     refuse_mixed,
     with_gaps,
 )
-from privug.program.traced.frames.columns import Column
+from privug.program.traced.frames.columns import (
+    COMPARISONS,
+    Column,
+    Method,
+    arithmetic,
+    compared,
+    comparison,
+    conjunction,
+    disjunction,
+    divided,
+    division,
+    exclusive,
+    with_methods,
+)
+from privug.program.traced.frames.dialects import PANDAS
 from privug.program.traced.frames.pandas.values import (
     Found,
     Labels,
@@ -44,7 +58,7 @@ from privug.program.traced.frames.pandas.values import (
     renamed,
 )
 from privug.program.traced.frames.reductions import positive
-from privug.program.traced.frames.relations import Groups, RowSequence, looked_up
+from privug.program.traced.frames.relations import Groups, Key, Relation, RowSequence, in_random_order, looked_up
 from privug.program.traced.frames.rows import (
     Axis,
     InAnyOrder,
@@ -53,13 +67,11 @@ from privug.program.traced.frames.rows import (
     as_list,
     called,
     first_of,
-    hits_in,
     only_cell,
     released,
     renumbered,
     row_of_random_table,
     singled_out,
-    sorted_rows,
     total_of,
 )
 from privug.program.traced.keys import alternatives
@@ -83,15 +95,6 @@ _OF_ITS_TYPE = {"sum", "min", "max", "first", "last"}
 """What is a number of the column's own type."""
 
 
-def with_summaries(kind: Any, made: Callable[[str], Any], others: Sequence[str]) -> None:
-    """Give a class the methods that summarise columns, but for some others."""
-    for name in reductions.REDUCTIONS:
-        if name not in others:
-            method = made(name)
-            method.__name__ = name
-            setattr(kind, name, method)
-
-
 def _each(function: Callable[..., Cell]) -> Any:
     """Return the method that computes a column cell by cell."""
     return lambda self, *arguments, **options: self.each(lambda cell: function(cell, *arguments, **options))
@@ -103,7 +106,7 @@ def _extreme_place(sign: int) -> Any:
     def method(self: "Series") -> Any:
         if not self.rows.are_all or not self.rows.axis.sorted or not self.is_known:
             refuse("argmax() or argmin() of a random number of rows")
-        return reductions.place_of_extreme(self.cells, self.rows, sign)[0]
+        return reductions.place_of_extreme(self.column, sign)[0]
 
     return method
 
@@ -113,9 +116,11 @@ def _extreme_label(sign: int) -> Any:
 
     def method(self: "Series") -> Any:
         axis = self.rows.axis
+        if not axis.sorted and not axis.anonymous and axis.labels is not None:
+            return self.first_in_turn(np.greater if sign > 0 else np.less)
         if not axis.sorted or axis.anonymous:
             refuse("idxmax() or idxmin() among equals whose order is random")
-        place, known = reductions.place_of_extreme(self.cells, self.rows, sign)
+        place, known = reductions.place_of_extreme(self.column, sign)
         fail_where(negated(known), ValueError("attempt to get argmax of an empty sequence"))
         if axis.labels is None:
             return native(Cell(place))
@@ -132,30 +137,33 @@ class Series(Standing):
     frame: Any = None
     """What stands for frames, of which it may be a column."""
 
-    def __init__(self, cells: Sequence[Cell], rows: Rows, name: Any = None) -> None:
-        self.cells = list(cells)
-        self.rows = rows
-        self.name = name
-        self.hits: list[dict[Any, Mask]] | None = None
-        """Of a column made by pd.cut, when cells have each of their values."""
-        self.categorical = False
-        """Whether the values that do not occur count as well."""
+    def __init__(self, column: Column) -> None:
+        self.column = column
+
+    cells = property(lambda self: self.column.cells)
+    rows = property(lambda self: self.column.rows)
+    is_known = property(lambda self: self.column.is_known)
+
+    @property
+    def name(self) -> Any:
+        """What it is called."""
+        return self.column.name
+
+    @name.setter
+    def name(self, name: Any) -> None:
+        self.column = self.column.named(name)
 
     def with_cells(self, cells: Sequence[Cell]) -> "Series":
         """Return a column of other cells in the same rows."""
-        return Series(cells, self.rows, self.name)
+        return Series(self.column.with_cells(cells))
 
     def each(self, function: Callable[[Cell], Cell]) -> "Series":
         """Return a column computed of this one."""
-        return self.with_cells([function(cell) for cell in self.cells])
+        return Series(self.column.each(function))
 
     def on(self, rows: Rows) -> "Series":
         """Return the cells of other rows of the same axis."""
-        return Series(self.cells, rows, self.name)
-
-    def place_of(self, value: Any) -> Any:
-        """Return what a value is sorted by as a key: bands of pd.cut stand in their order."""
-        return value if self.hits is None else list(self.hits[0]).index(value)
+        return Series(self.column.on(rows))
 
     @property
     def is_numeric(self) -> bool:
@@ -163,11 +171,6 @@ class Series(Standing):
         if not self.is_known and any(is_truth(cell.value) for cell in self.cells):
             return False
         return not any(isinstance(cell.value, str) or kind(cell.value) == "O" for cell in self.cells)
-
-    @property
-    def is_known(self) -> bool:
-        """Whether nothing is missing."""
-        return all(cell.known is True for cell in self.cells)
 
     def in_order(self, what: str) -> None:
         """Refuse what depends on the order of rows, where that is random."""
@@ -185,10 +188,24 @@ class Series(Standing):
         if options.pop("skipna", True) is not True or options.pop("numeric_only", False):
             self.unknown(f"{how}() with options")
         try:
-            found = reduction(self.cells, self.rows, *arguments, **options)
+            found = reduction(self.column, *arguments, **options)
         except TypeError:
             self.unknown(f"{how}() with options")
         return with_gaps(found) if how in _OF_ITS_TYPE and are_floats(self.cells) else found
+
+    def first_in_turn(self, better: np.ufunc) -> Any:
+        """Return the label of the largest or smallest value of rows in a random order, of equal ones the first."""
+        best, place, label = MISSING, MISSING, MISSING
+        axis, masks = self.rows.axis, self.column.masks
+        for own, cell, there, turn in zip(axis.labels or (), self.cells, masks, axis.in_turn(), strict=True):
+            ahead = truth(compared(PANDAS, better, cell, best).value)
+            equal = truth(compared(PANDAS, np.equal, cell, best).value)
+            before = truth(compared(PANDAS, np.less, Cell(turn), place).value)
+            first = both(there, either(negated(best.known), either(ahead, both(equal, before))))
+            best, place = chosen(first, Cell(cell.value), best), chosen(first, Cell(turn), place)
+            label = chosen(first, Cell(own), label)
+        fail_where(negated(label.known), ValueError("attempt to get argmax of an empty sequence"))
+        return element(Cell(label.value))
 
     idxmax, idxmin = _extreme_label(1), _extreme_label(-1)
     argmax, argmin = _extreme_place(1), _extreme_place(-1)
@@ -234,10 +251,8 @@ class Series(Standing):
         if not self.rows.axis.sorted:
             refuse("an array of rows in a random order")
         if not self.is_known:
-            return reductions.selection([Cell(number(cell)) for cell in self.cells], self.rows)
-        if self.rows.are_all:
-            return self.rows.axis.whole([cell.value for cell in self.cells])
-        return reductions.selection(self.cells, self.rows)
+            return reductions.selection(self.column.each(lambda cell: Cell(number(cell))))
+        return self.column.whole if self.rows.are_all else reductions.selection(self.column)
 
     values = array = property(to_numpy)
     """The column as an array."""
@@ -272,16 +287,12 @@ class Series(Standing):
         """Return the only value."""
         return native(only_cell(of_one_type(self.cells), self.rows))
 
-    def to_frame(self, name: Any = None) -> Any:
-        return self.frame({self.name if name is None else name: self.cells}, self.rows)
-
     def unique(self) -> Any:
         if not self.is_known:
             refuse("unique() of missing values")
-        hits = hits_in([self], self.rows)
-        made = InAnyOrder()
-        for level in dict.fromkeys(level for one in hits for level in one):
-            made.add(element(cell_of(level)), positive(self.rows.among([one.get(level, False) for one in hits]).count))
+        groups, made = Groups(PANDAS, [self.column], self.rows), InAnyOrder()
+        for (level, _), there in zip(groups.members, groups.there, strict=True):
+            made.add(element(cell_of(level)), there)
         return made
 
     # Beside other columns.
@@ -294,7 +305,7 @@ class Series(Standing):
             self.beside_rows(other)
             if exactly and not self.rows.same_as(other.rows):
                 refuse("two columns of different rows together")
-            return other.cells
+            return list(other.column.cells)
         if isinstance(other, np.ndarray | list | tuple) or (isinstance(other, RandomVariable) and other.shape):
             return self.in_these_rows(other)
         return [cell_of(other)] * len(self.cells)
@@ -318,12 +329,12 @@ class Series(Standing):
             )
         return [computed(part) for part in self.rows.axis.parts(values)]
 
-    def combined(self, function: Callable[[Cell, Cell], Cell], other: Any, alike: bool = False) -> "Series":
+    def combined(self, method: Method, other: Any, swapped: bool = False, alike: bool = False) -> "Series":
         """Return a column computed of this one and another, which may have other labels, or a single value."""
         one, two = (self, other) if alike else self.aligned(other)
         name = self.name if not isinstance(two, Series) or two.name == self.name else None
-        pairs = zip(one.cells, one.beside(two, exactly=True), strict=True)
-        return Series([function(a, b) for a, b in pairs], one.rows, name)
+        left, right = one.column, Column(one.beside(two, exactly=True), one.rows)
+        return Series((method(right, left) if swapped else method(left, right)).named(name))
 
     def aligned(self, other: Any) -> tuple[Any, Any]:
         """Return two columns of labels with those of both; what only one has is missing in the other."""
@@ -348,14 +359,14 @@ class Series(Standing):
             return other
         labels = tuple(other.index.tolist())
         axis = Axis((None,) * len(labels), labels, tuple(other.index.names))
-        return Series([cell_of(value) for value in other.tolist()], Rows.all_of(axis), other.name)
+        return Series(Column([cell_of(value) for value in other.tolist()], Rows.all_of(axis), other.name))
 
     def _at_labels(self, rows: Rows) -> "Series":
         own = {
             label: Cell(cell.value, both(there, cell.known))
             for label, cell, there in zip(self.rows.axis.labels or (), self.cells, self.rows.there, strict=True)
         }
-        return Series([own.get(label, Cell(0.0, False)) for label in rows.axis.labels or ()], rows, self.name)
+        return Series(Column([own.get(label, MISSING) for label in rows.axis.labels or ()], rows, self.name))
 
     def masks(self) -> list[Mask]:
         """Return a column of truth values as conditions."""
@@ -416,7 +427,7 @@ class Series(Standing):
             refuse("a row at a random place")
         if not self.rows.are_all:
             fail_where(negated(self.rows.mask[position]), KeyError("a random label"))
-        return axis.whole([cell.value for cell in self.cells])[position]
+        return self.column.whole[position]
 
     def look_up(self, label: Any) -> tuple[Cell, Mask]:
         """Return the cell at a label, and whether it is there."""
@@ -426,7 +437,7 @@ class Series(Standing):
         if axis.anonymous:
             refuse("the labels of rows in a random order")
         found = ((cell, there) for own, cell, there in self._labelled_cells() if own == label)
-        return next(found, (Cell(0.0, False), False))
+        return next(found, (MISSING, False))
 
     def get(self, label: Any, default: Any = None) -> Any:
         cell, there = self.look_up(label)
@@ -440,7 +451,7 @@ class Series(Standing):
         """Give another name, or, by a table or a function, other labels."""
         names = name if index is None else index
         if not isinstance(names, Mapping) and not callable(names):
-            return Series(self.cells, self.rows, name)
+            return Series(self.column.named(name))
         rows = self.rows
         return self.on(rows.called_otherwise(renamed(rows.axis.labels or (), names)))
 
@@ -448,7 +459,7 @@ class Series(Standing):
         """Return what is taken of the cells found at some labels."""
         labels = Labels.of(listed)
         cells = taken(labels, found_at(labels, self.cells, self.rows))
-        return Series(cells, labels.rows(self.rows.axis.names), self.name)
+        return Series(Column(cells, labels.rows(self.rows.axis.names), self.name))
 
     def reindex(self, index: Any, *, fill_value: Any = None) -> Any:
         """Return the cells at some labels, and another value where there are none."""
@@ -469,14 +480,10 @@ class Series(Standing):
         if not known or {kind(cell.value) for cell in self.cells} != {kind(new.value)}:
             refuse("an assignment of a value of another type")
         Labels.of([label])
-        self.cells = [*self.cells, new]
-        self.rows = self.rows.with_label(label)
+        self.column = Column([*self.cells, new], self.rows.with_label(label), self.name)
 
     index: Any = property(lambda self: Index(self.rows))
     """The labels of the rows."""
-
-    def keys(self) -> Any:
-        return self.index
 
     # Arithmetic and functions of NumPy.
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **options: Any) -> Any:
@@ -484,9 +491,9 @@ class Series(Standing):
             refuse(f"np.{ufunc.__name__}.{method} of a Series")
         if ufunc in (np.true_divide, np.divide) and len(inputs) == 2:
             return self / inputs[1] if inputs[0] is self else inputs[0] / self
-        if len(inputs) == 2 and ufunc in _COMPARISONS.values():
+        if len(inputs) == 2 and ufunc in COMPARISONS.values():
             other, swapped = (inputs[1], False) if inputs[0] is self else (inputs[0], True)
-            return self.combined(lambda a, b: compared(ufunc, b, a) if swapped else compared(ufunc, a, b), other)
+            return self.combined(comparison(PANDAS, ufunc), other, swapped)
         columns = [self.beside(one, exactly=True) for one in inputs]
         if ufunc.__name__ in _SEEING_GAPS and not self.is_known:
             refuse(f"np.{ufunc.__name__} of missing values")
@@ -507,20 +514,6 @@ class Series(Standing):
                 options = {"ddof": 0, **options}
             return getattr(self, function.__name__)(*arguments[1:], **options)
         return super().__array_function__(function, types, arguments, options)
-
-    def _divided(self, other: Any, swapped: bool = False) -> Any:
-        one, two = self.aligned(other)
-        triples = zip(one.cells, one.beside(two, exactly=True), one.rows.there, strict=True)
-        sides = [((b, a) if swapped else (a, b), there) for a, b, there in triples]
-        return one.with_cells([divided(*pair, there) for pair, there in sides])
-
-    def __truediv__(self, other: Any) -> Any:
-        return self._divided(other)
-
-    def __rtruediv__(self, other: Any) -> Any:
-        return self._divided(other, swapped=True)
-
-    div = truediv = divide = __truediv__
 
     def __invert__(self) -> Any:
         if any(of_cells.was_filled(cell) for cell in self.cells):
@@ -558,7 +551,7 @@ class Series(Standing):
             refuse("isin() of values that may be missing")
 
         def among(cell: Cell) -> Cell:
-            hits = [truth(compared(np.equal, cell, one).value) for one in wanted]
+            hits = [truth(compared(PANDAS, np.equal, cell, one).value) for one in wanted]
             return Cell(any_of([*hits, negated(cell.known)] if missing_ones(cell, listed) else hits))
 
         return self.each(among)
@@ -596,19 +589,7 @@ class Series(Standing):
         """Call a function on each value; it is traced once for rows that are alike."""
         return self.with_cells(called(function, of_one_type(self.cells), self.rows, native))
 
-    def pipe(self, function: Any, *arguments: Any, **named: Any) -> Any:
-        return function(self, *arguments, **named)
-
-    def copy(self, deep: bool = True) -> Any:
-        return self.on(self.rows)
-
     # Other rows, and rows compared with each other.
-    def dropna(self) -> Any:
-        return self.on(self.rows.among([cell.known for cell in self.cells]))
-
-    def head(self, n: int = 5) -> Any:
-        return self.iloc[:n] if self.rows.are_all else self.on(first_of(self.rows, n))
-
     def squeeze(self) -> Any:
         certain = type(self.rows.count) is int and self.rows.count == 1
         return self.iloc[0] if certain else refuse("squeeze() of a random number of rows")
@@ -621,18 +602,11 @@ class Series(Standing):
         if not axis.ascending:
             order.sort(key=axis.labels.__getitem__)
         made = Axis(axis.plates, tuple(axis.labels[k] for k in order), axis.names, ascending=True)
-        return Series([self.cells[k] for k in order], Rows(made, tuple(self.rows.there[k] for k in order)), self.name)
+        return Series(self.column.taken(order, Rows(made, tuple(self.rows.there[k] for k in order))))
 
     def sort_values(self, ascending: bool = True, most: int | None = None) -> Any:
-        self.in_order("an order")
-        data, rows = sorted_rows({self.name: self.cells}, self.rows, [self.cells], [ascending], most)
-        return Series(data[self.name], rows, self.name)
-
-    def nlargest(self, n: int = 5) -> Any:
-        return self.sort_values(False, n)
-
-    def nsmallest(self, n: int = 5) -> Any:
-        return self.sort_values(True, n)
+        columns, rows = sorted_rows({0: self.column}, self.rows, [self.column], [ascending], most)
+        return Series(columns[0].on(rows))
 
     def reset_index(self, drop: bool = False, name: Any = None) -> Any:
         if not drop:
@@ -640,9 +614,6 @@ class Series(Standing):
         if self.rows.axis.sorted and not self.rows.has_plates:
             return self.on(renumbered(self.rows))
         return self if self.rows.axis.labels is None and self.rows.are_all else refuse("reset_index() of such rows")
-
-    def cumsum(self) -> Any:
-        return self.with_cells(reductions.cumulative(self.cells, self.rows))
 
     def shift(self, periods: int = 1) -> Any:
         """Return the cells some rows further down; where nothing comes from, they are missing."""
@@ -654,19 +625,13 @@ class Series(Standing):
         cells = [with_gaps(cell) for cell in self.cells] if periods else self.cells
         return self.with_cells([cells[k - periods] if 0 <= k - periods < size else cell_of(None) for k in range(size)])
 
-    def diff(self, periods: int = 1) -> Any:
-        return self - self.shift(periods)
-
-    def duplicated(self, keep: Any = "first") -> Any:
-        return self.with_cells([Cell(mask) for mask in repeated([self.cells], self.rows, keep)])
-
     def rank(self, method: str = "average", ascending: bool = True, pct: bool = False) -> Any:
         """Return the rank of each value among those that are known: one for the first, equal ones alike."""
         few_rows(self.rows, "rank")
         if method not in ("average", "min", "max"):
             refuse(f"rank() by {method!r}")
-        turns = RowSequence(self.rows, (), ((Column(tuple(self.cells), self.rows), not ascending, True),), compared)
-        number = total_of([both(there, cell.known) for cell, there in zip(self.cells, self.rows.there, strict=True)])
+        turns = RowSequence(PANDAS, self.rows, (), ((self.column, not ascending, PANDAS.nulls_last),))
+        number = total_of(self.column.masks)
         found = []
         for cell, ahead, peers in zip(self.cells, turns.ahead, turns.peers, strict=True):
             smaller, equal = total_of(ahead), total_of(peers)
@@ -676,24 +641,37 @@ class Series(Standing):
         return self.with_cells(found)
 
     # Groups.
-    def value_counts(self, normalize: bool = False, sort: bool = True, ascending: bool = False) -> Any:
-        return counted_values([self], self.rows, normalize, descending=sort and not ascending)
-
     def groupby(self, by: Any, **options: Any) -> Any:
         if not all(isinstance(key, Series) for key in (by if isinstance(by, list) else [by])):
             refuse("groupby() of a Series by its labels")
         return self.to_frame().groupby(by, **options)[self.name]
 
     def mode(self) -> Any:
-        groups = Groups([self], self.rows)
+        groups = Groups(PANDAS, [self.column], self.rows)
         counts = [rows.count for _, rows in groups.members]
         most = reduce(np.maximum, counts)
         there = tuple(both(mask, truth(one == most)) for mask, one in zip(groups.there, counts, strict=True))
         axis = Axis((None,) * len(there), tuple(range(len(there))), anonymous=True, renumbered=True)
-        return Series([cell_of(level) for level, _ in groups.members], Rows(axis, there), self.name)
+        return Series(Column([cell_of(level) for level, _ in groups.members], Rows(axis, there), self.name))
 
-    def unstack(self, fill_value: Any = None) -> Any:
-        return self.frame._unstacked(self, fill_value)
+
+with_methods(Series, {
+    "to_frame": lambda self, name=None: self.frame({self.name if name is None else name: self.column}, self.rows),
+    "keys": lambda self: self.index,
+    "pipe": lambda self, function, *arguments, **named: function(self, *arguments, **named),
+    "copy": lambda self, deep=True: self.on(self.rows),
+    "dropna": lambda self: self.on(self.rows.among([cell.known for cell in self.cells])),
+    "head": lambda self, n=5: self.iloc[:n] if self.rows.are_all else self.on(first_of(self.rows, n)),
+    "nlargest": lambda self, n=5: self.sort_values(False, n),
+    "nsmallest": lambda self, n=5: self.sort_values(True, n),
+    "cumsum": lambda self: self.with_cells(reductions.cumulative(self.column)),
+    "diff": lambda self, periods=1: self - self.shift(periods),
+    "duplicated": lambda self, keep="first": (
+        self.with_cells([Cell(mask) for mask in repeated([self.column], self.rows, keep)])),
+    "value_counts": lambda self, normalize=False, sort=True, ascending=False: (
+        counted_values([self.column], self.rows, normalize, descending=sort and not ascending)),
+    "unstack": lambda self, fill_value=None: self.frame._unstacked(self, fill_value),
+})  # fmt: skip
 
 
 def _summary(name: str) -> Any:
@@ -701,11 +679,8 @@ def _summary(name: str) -> Any:
     return lambda self, *arguments, **options: given(self.summary(name, *arguments, **options))
 
 
-with_summaries(Series, _summary, ("size", "average", "first", "last"))
+with_methods(Series, {name: _summary(name) for name in reductions.SUMMARIES})
 
-_COMPARISONS = {
-    "eq": np.equal, "ne": np.not_equal, "lt": np.less, "le": np.less_equal, "gt": np.greater, "ge": np.greater_equal,
-}  # fmt: skip
 _SEEING_GAPS = {"isnan", "isfinite", "isinf", "signbit", "logical_not", "logical_and", "logical_or", "logical_xor",
                 "fmax", "fmin"}  # fmt: skip
 _SAME_AS_METHODS = {"sum", "mean", "min", "max", "amin", "amax", "std", "var", "median", "quantile", "any", "all",
@@ -719,7 +694,7 @@ def _array_like(column: Series) -> Any:
         return column.to_numpy() if column.is_numeric and column.rows.are_all else refuse("an array with gaps")
     if axis.labels is None:
         return column
-    return Series(column.cells, Rows(Axis(axis.plates, anonymous=True, sorted=axis.sorted), column.rows.there))
+    return column.on(Rows(Axis(axis.plates, anonymous=True, sorted=axis.sorted), column.rows.there)).rename(None)
 
 
 def verdict(cell: Cell) -> Mask:
@@ -738,46 +713,44 @@ def _bit(cell: Cell) -> Mask:
     return truth(cell.value == 1)
 
 
-def _operator(function: np.ufunc, swapped: bool = False) -> Any:
-    def cell(left: Cell, right: Cell) -> Cell:
-        sides = (right, left) if swapped else (left, right)
-        return of_cells.without_nan(of_cells.applied(function, *map(of_cells.harmless, sides)))
-
-    return lambda self, other: self.combined(cell, other)
+def _operator(method: Method, swapped: bool = False) -> Any:
+    return lambda self, other: self.combined(method, other, swapped)
 
 
-def _comparison(function: np.ufunc) -> Any:
-    return lambda self, other: self.combined(
-        partial(compared, function), beside_timestamps(self.cells, other), alike=True
-    )
+def _without_nan(method: Method) -> Method:
+    return lambda left, right: method(left, right).each(of_cells.without_nan)
 
 
-def _connective(function: Callable[[Mask, Mask], Mask]) -> Any:
-    def cell(left: Cell, right: Cell) -> Cell:
-        if not is_truth(left.value) and not is_truth(right.value):
+def _comparison(method: Method) -> Any:
+    return lambda self, other: self.combined(method, beside_timestamps(self.cells, other), alike=True)
+
+
+def _of_known(method: Method) -> Method:
+    """Return logic in which nothing may be missing, and zero and one stand beside truth values."""
+
+    def known(left: Column, right: Column) -> Column:
+        if not any(is_truth(cell.value) for cell in (*left.cells, *right.cells)):
             refuse("logic of numbers, bit by bit")
-        return Cell(function(_bit(left), _bit(right)))
+        return method(*(side.each(lambda cell: Cell(_bit(cell))) for side in (left, right)))
 
-    return lambda self, other: self.combined(cell, other)
+    return known
 
 
-for _name, _function in (
-    ("add", np.add), ("sub", np.subtract), ("mul", np.multiply), ("pow", np.power), ("floordiv", np.floor_divide),
-    ("mod", np.remainder),
-):  # fmt: skip
-    setattr(Series, f"__{_name}__", _operator(_function))
-    setattr(Series, f"__r{_name}__", _operator(_function, swapped=True))
-    setattr(Series, _name, _operator(_function))
-for _name, _comparing in _COMPARISONS.items():
-    setattr(Series, f"__{_name}__", _comparison(_comparing))
-    setattr(Series, _name, _comparison(_comparing))
-for _name, _joining in (
-    ("and", both),
-    ("or", either),
-    ("xor", lambda a, b: either(both(a, negated(b)), both(negated(a), b))),
-):
-    setattr(Series, f"__{_name}__", _connective(_joining))
-    setattr(Series, f"__r{_name}__", _connective(_joining))
+_ARITHMETIC: dict[str, Method] = {
+    **{name: _without_nan(arithmetic(function)) for name, function in (
+        ("add", np.add), ("sub", np.subtract), ("mul", np.multiply), ("pow", np.power), ("floordiv", np.floor_divide),
+        ("mod", np.remainder), ("subtract", np.subtract), ("multiply", np.multiply))},
+    **dict.fromkeys(("truediv", "div", "divide"), division(PANDAS)),
+}  # fmt: skip
+_LOGIC = {"and": conjunction, "or": disjunction, "xor": exclusive}
+_OPERATORS = {**_ARITHMETIC, **{name: _of_known(method) for name, method in _LOGIC.items()}}
+_COMPARISONS = {name: comparison(PANDAS, function) for name, function in COMPARISONS.items()}
+with_methods(Series, {name: _operator(method) for name, method in _ARITHMETIC.items()})
+with_methods(Series, {f"r{name}": _operator(method, swapped=True) for name, method in _ARITHMETIC.items()})
+with_methods(Series, {f"__{name}__": _operator(method) for name, method in _OPERATORS.items()})
+with_methods(Series, {f"__r{name}__": _operator(method, swapped=True) for name, method in _OPERATORS.items()})
+with_methods(Series, {name: _comparison(method) for name, method in _COMPARISONS.items()})
+with_methods(Series, {f"__{name}__": _comparison(method) for name, method in _COMPARISONS.items()})
 Series.__hash__ = None  # type: ignore[assignment]
 
 
@@ -806,7 +779,7 @@ class Places(OfStanding):
         cells, there = singled_out(of_one_type(column.cells), column.rows)
         if all(mask is True for mask in there):
             if isinstance(key, slice):
-                return Series(cells[key], Rows.all_of(axis.sliced(key)), column.name)
+                return Series(Column(cells[key], Rows.all_of(axis.sliced(key)), column.name))
             return element(cells[key])
         if not all(cell.known is True for cell in cells):
             refuse("a position among rows of a random number")
@@ -820,7 +793,7 @@ class Index(Series):
     kind = "Index"
 
     def __init__(self, rows: Rows) -> None:
-        super().__init__([cell_of(label) for label in rows.axis.called()], rows)
+        super().__init__(Column([cell_of(label) for label in rows.axis.called()], rows, None))
         if rows.axis.anonymous:
             refuse("the labels of rows in a random order")
 
@@ -834,7 +807,9 @@ class Index(Series):
         if self.rows.has_plates:
             refuse("a look for a label among many rows")
         pairs = zip(self.cells, self.rows.there, strict=True)
-        return any_of([both(there, truth(compared(np.equal, cell, cell_of(item)).value)) for cell, there in pairs])
+        return any_of(
+            [both(there, truth(compared(PANDAS, np.equal, cell, cell_of(item)).value)) for cell, there in pairs]
+        )
 
 
 def observes_by_default() -> bool:
@@ -848,12 +823,12 @@ def few_rows(rows: Rows, what: str) -> None:
         refuse(f"{what}() of many rows")
 
 
-def repeated(columns: Sequence[Sequence[Cell]], rows: Rows, keep: Any) -> list[Mask]:
+def repeated(columns: Sequence[Column], rows: Rows, keep: Any) -> list[Mask]:
     """Return for each row whether it is like one before, or one behind, or (`keep=False`) any other."""
     few_rows(rows, "duplicated")
     if keep not in ("first", "last") and keep is not False:
         refuse("duplicated() that keeps something else")
-    alike = RowSequence(rows, tuple(Column(tuple(cells), rows) for cells in columns), (), compared).together
+    alike = RowSequence(PANDAS, rows, columns).together
     places = range(len(rows.there))
     others = [[k for k in places if k != own and (keep is False or (k < own) is (keep == "first"))] for own in places]
     return [any_of([alike[own][k] for k in several]) for own, several in zip(places, others, strict=True)]
@@ -866,25 +841,43 @@ def labelled(
     if len(set(labels)) < len(labels):
         refuse("labels that stand for several cells")
     axis = Axis((None,) * len(labels), tuple(labels))
-    return Series(cells, Rows.all_of(axis) if there is None else Rows(axis, tuple(there)), name)
+    return Series(Column(cells, Rows.all_of(axis) if there is None else Rows(axis, tuple(there)), name))
 
 
-def counted_values(columns: Sequence[Series], rows: Rows, normalize: bool, descending: bool = True) -> Series:
+def columns_of(data: Mapping[Any, Sequence[Cell]], rows: Rows) -> dict[Any, Column]:
+    """Return cells as columns of some rows."""
+    return {name: Column(cells, rows, name) for name, cells in data.items()}
+
+
+def sorted_rows(
+    columns: Mapping[Any, Column], rows: Rows, by: Sequence[Column], ascending: Sequence[bool], most: int | None = None
+) -> Relation:
+    """Return rows in the order of columns, equal ones as they stood; some of the first. Their labels are lost."""
+    if not rows.axis.sorted or not all(isinstance(upwards, bool) for upwards in ascending):
+        refuse("an order of rows in a random order, or in a random direction")
+    keys: list[Key] = [(key, not upwards, PANDAS.nulls_last) for key, upwards in zip(by, ascending, strict=True)]
+    found, made = in_random_order(columns, rows, keys, most)
+    axis = replace(made.axis, labels=tuple(range(len(made.there))), anonymous=True)
+    return found, replace(made, axis=axis)
+
+
+def counted_values(columns: Sequence[Column], rows: Rows, normalize: bool, descending: bool = True) -> Series:
     """Return how often each value occurs, in a random order: the descending one, if not another that is not known."""
-    everything = len(columns) == 1 and columns[0].categorical
-    groups = Groups(columns, rows, everything)
+    everything = len(columns) == 1 and columns[0].levels is not None
+    groups = Groups(PANDAS, columns, rows, everything)
     there: list[Mask] = [everything or one for one in groups.there]
     turns = None
     if len(columns) == 1 and not everything and descending:
         turns = partial(_turns, groups)
     labels, names = tuple(label for label, _ in groups.members), tuple(column.name for column in columns)
     axis = Axis((None,) * len(labels), labels, names, sorted=False, ascending=True, ranks=turns)
-    total = rows.count if all(cell.known is True for column in columns for cell in column.cells) else None
+    total = rows.count if all(column.is_known for column in columns) else None
     if normalize and total is None:
         total = rows.among([any_of(list(hits.values())) for hits in groups.hits]).count
     counts = [Cell(own.count) for _, own in groups.members]
-    cells = [divided(n, Cell(total), one) for n, one in zip(counts, there, strict=True)] if normalize else counts
-    return Series(cells, Rows(axis, tuple(there)), "proportion" if normalize else "count")
+    if normalize:
+        counts = [divided(PANDAS, n, Cell(total), one) for n, one in zip(counts, there, strict=True)]
+    return Series(Column(counts, Rows(axis, tuple(there)), "proportion" if normalize else "count"))
 
 
 def _turns(groups: Groups) -> list[Any]:

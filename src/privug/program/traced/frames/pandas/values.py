@@ -14,6 +14,7 @@ from privug.model.variable import RandomVariable, as_element, as_node, as_python
 from privug.prior.frame import is_missing
 from privug.program.logic import where
 from privug.program.traced.frames.cells import (
+    MISSING,
     Cell,
     cell_of,
     chosen,
@@ -24,6 +25,7 @@ from privug.program.traced.frames.cells import (
     kind,
     with_gaps,
 )
+from privug.program.traced.frames.columns import Column
 from privug.program.traced.frames.rows import Axis, Rows, singled_out
 from privug.program.traced.masks import Mask, fail_where, negated
 
@@ -73,9 +75,9 @@ def are_floats(cells: Sequence[Cell]) -> bool:
     return kinds <= {"i", "f"} and ("f" in kinds or any(cell.known is not True for cell in cells))
 
 
-def as_rows(columns: Iterable[Sequence[Cell]]) -> tuple[list[list[Cell]], bool]:
+def as_rows(columns: Iterable[Column]) -> tuple[list[list[Cell]], bool]:
     """Return columns as rows hold them, and whether all are of one type there: else they are objects."""
-    typed = [of_one_type(cells) for cells in columns]
+    typed = [of_one_type(column.cells) for column in columns]
     every = [cell for cells in typed for cell in cells]
     if are_floats(every):
         return [[with_gaps(cell) for cell in cells] for cells in typed], True
@@ -211,7 +213,7 @@ def demanded(labels: Labels, found: Found) -> list[Cell]:
     """Return what was found at labels; an error where one is not there."""
     for label, one in zip(labels.listed, found, strict=True):
         fail_where(True if one is None else negated(one[1]), KeyError(label))
-    return [Cell(0.0, False) if one is None else one[0] for one in found]
+    return [MISSING if one is None else one[0] for one in found]
 
 
 def renamed(labels: Iterable[Any], names: Any) -> dict[Any, Any]:

@@ -17,6 +17,7 @@ from privug.program.logic import where
 from privug.program.traced.frames import reductions
 from privug.program.traced.frames.cells import Cell, applied, cell_of, chosen, mapped, rounded, without_nan
 from privug.program.traced.frames.columns import (
+    COMPARISONS,
     UNSIGNED,
     Column,
     Method,
@@ -30,15 +31,17 @@ from privug.program.traced.frames.columns import (
     conjunction,
     could_be_nan,
     disjunction,
-    divided,
+    division,
     exclusive,
     family,
+    has_truths,
     inverted,
     is_truths,
     is_whole,
     masks_of,
     refuse_nan,
 )
+from privug.program.traced.frames.dialects import POLARS
 from privug.program.traced.frames.reductions import count, positive
 from privug.program.traced.frames.rows import banded, called
 from privug.program.traced.masks import any_of, both, either, negated, truth
@@ -67,11 +70,14 @@ def python_value(cell: Cell) -> Any:
 
 
 # Arithmetic.
+true_quotient = division(POLARS)
+
+
 def whole_quotient(left: Column, right: Any) -> Column:
     """Divide and round down."""
     if is_whole(left) and is_whole(as_column(right)):
         return arithmetic(np.floor_divide)(left, right)
-    return divided(left, right).each(lambda cell: applied(np.floor, cell))
+    return true_quotient(left, right).each(lambda cell: applied(np.floor, cell))
 
 
 def remainder(left: Column, right: Any) -> Column:
@@ -90,7 +96,7 @@ def power(left: Column, right: Any) -> Column:
 
 def negative(column: Column) -> Column:
     """Return numbers with the other sign."""
-    if column.largest is not None or is_truths(column):
+    if column.largest is not None or has_truths(column):
         refuse("the negative of a count")
     return column.each(lambda cell: applied(np.negative, cell))
 
@@ -114,7 +120,9 @@ def is_in(column: Column, values: Any) -> Column:
         refuse("is_in() of values of another type")
 
     def among(cell: Cell) -> Cell:
-        return Cell(any_of([truth(compared(np.equal, Cell(cell.value), one).value) for one in wanted]), cell.known)
+        return Cell(
+            any_of([truth(compared(POLARS, np.equal, Cell(cell.value), one).value) for one in wanted]), cell.known
+        )
 
     return column.each(lambda cell: cell if cell.known is False else among(cell))
 
@@ -123,7 +131,7 @@ def is_between(column: Column, lower_bound: Any, upper_bound: Any, closed: str =
     """Say which values lie between two bounds."""
     low = np.greater_equal if closed in ("both", "left") else np.greater
     high = np.less_equal if closed in ("both", "right") else np.less
-    return conjunction(comparison(low)(column, lower_bound), comparison(high)(column, upper_bound))
+    return conjunction(comparison(POLARS, low)(column, lower_bound), comparison(POLARS, high)(column, upper_bound))
 
 
 def function_of_numbers(function: np.ufunc) -> Method:
@@ -138,11 +146,10 @@ def function_of_numbers(function: np.ufunc) -> Method:
 
 
 OPERATORS: dict[str, Method] = {
-    "add": arithmetic(np.add), "sub": arithmetic(np.subtract), "mul": arithmetic(np.multiply), "truediv": divided,
+    "add": arithmetic(np.add), "sub": arithmetic(np.subtract), "mul": arithmetic(np.multiply), "truediv": true_quotient,
     "floordiv": whole_quotient, "mod": remainder, "pow": power,
     "and": conjunction, "or": disjunction, "xor": exclusive,
-    "eq": comparison(np.equal), "ne": comparison(np.not_equal), "lt": comparison(np.less),
-    "le": comparison(np.less_equal), "gt": comparison(np.greater), "ge": comparison(np.greater_equal),
+    **{name: comparison(POLARS, function) for name, function in COMPARISONS.items()},
 }  # fmt: skip
 """By the names of Python."""
 REFLECTED = ("add", "sub", "mul", "truediv", "floordiv", "mod", "and", "or", "xor")
@@ -150,13 +157,14 @@ REFLECTED = ("add", "sub", "mul", "truediv", "floordiv", "mod", "and", "or", "xo
 ARITHMETIC: dict[str, Method] = {
     **{f"__{name}__": method for name, method in OPERATORS.items()},
     **{f"{name}_" if name in ("and", "or") else name: method for name, method in OPERATORS.items()},
-    "__neg__": negative, "__invert__": inverted, "not_": inverted,
+    **dict.fromkeys(("__neg__", "neg"), negative), "__invert__": inverted, "not_": inverted,
     **dict.fromkeys(("__abs__", "abs"), lambda column: (
         column if column.largest is not None else column.each(lambda cell: applied(np.absolute, cell)))),
     "round": lambda column, decimals=0: (
         column if is_whole(column) else column.each(lambda cell: rounded(cell, decimals))),
     "clip": clipped, "is_in": is_in, "is_between": is_between,
     "floor": function_of_numbers(np.floor), "ceil": function_of_numbers(np.ceil), "exp": function_of_numbers(np.exp),
+    "sqrt": function_of_numbers(np.sqrt),
 }  # fmt: skip
 """By the names of polars."""
 
@@ -191,7 +199,7 @@ def chosen_between(branches: Sequence[tuple[Column, Column]], otherwise: Column)
         for condition, value in zip(several[-3::-2], several[-2::-2], strict=True):
             result = chosen(both(condition.known, truth(condition.value)), value, result)
         found.append(result)
-    return Column(tuple(found), rows, values[0].name, alone, largest=largest)
+    return Column(found, rows, values[0].name, alone, largest=largest)
 
 
 def replaced(column: Column, old: Any, new: Any = None) -> Column:
@@ -335,10 +343,10 @@ def counting(column: Column, number: Any) -> Column:
 
 def total(column: Column) -> Column:
     """Return the sum; of nothing, zero."""
-    largest = 1 if is_truths(column) else column.largest
+    largest = 1 if has_truths(column) else column.largest
     if largest is not None and largest * column.rows.axis.size >= UNSIGNED:
         refuse("counts beyond 32 bits")
-    found = reductions.total(column.cells, column.rows)
+    found = reductions.total(column)
     return column.summary(found, None if largest is None else largest * column.rows.axis.size)
 
 
@@ -348,24 +356,24 @@ def quantile(column: Column, quantile: Any, interpolation: str = "nearest") -> C
     if interpolation not in ("nearest", "linear") or not isinstance(quantile, int | float):
         refuse(f"quantile() with interpolation={interpolation!r}")
     how = reductions.nearest if interpolation == "nearest" else reductions.quantile
-    found = how(column.cells, column.rows, quantile)
+    found = how(column, quantile)
     return column.summary(found if found.known is False else applied(np.multiply, found, Cell(1.0)))
 
 
 def median(column: Column) -> Column:
     """Return the median, the middle between two if there are two."""
     refuse_nan(column, "an order")
-    return column.summary(reductions.middle(column.cells, column.rows))
+    return column.summary(reductions.middle(column))
 
 
 def _extreme(how: Callable[..., Cell], of_truths: Callable[..., Cell]) -> Callable[[Column], Column]:
     def method(column: Column) -> Column:
-        known = positive(count(column.cells, column.rows))
+        known = positive(count(column))
         if is_truths(column) and known is not False:
-            return column.summary(Cell(of_truths(column.cells, column.rows).value, known))
+            return column.summary(Cell(of_truths(column).value, known))
         if not any(could_be_nan(cell) for cell in column.cells):
-            return column.summary(how(column.cells, column.rows), column.largest)
-        best = how([without_nan(cell) for cell in column.cells], column.rows)  # NaN only if there is nothing else
+            return column.summary(how(column), column.largest)
+        best = how(column.each(without_nan))  # NaN only if there is nothing else
         return column.summary(Cell(where(best.known, best.value, np.nan), known))
 
     return method
@@ -374,16 +382,16 @@ def _extreme(how: Callable[..., Cell], of_truths: Callable[..., Cell]) -> Callab
 def n_unique(column: Column) -> Column:
     """Return how many different values there are, of which missing is one."""
     refuse_nan(column, "an order")
-    found, levels = reductions.distinct(column.hits, column.rows)
+    found, levels = reductions.distinct(column, null_counts=True)
     return column.summary(found, max(levels, 1))
 
 
 def _of_cells(how: Callable[..., Cell], keeps_type: bool = False) -> Callable[..., Column]:
-    return lambda column: column.summary(how(column.cells, column.rows), column.largest if keeps_type else None)
+    return lambda column: column.summary(how(column), column.largest if keeps_type else None)
 
 
 def _deviation(how: Callable[..., Cell]) -> Callable[..., Column]:
-    return lambda column, ddof=1: column.summary(how(column.cells, column.rows, ddof))
+    return lambda column, ddof=1: column.summary(how(column, ddof))
 
 
 def _all_or_any(how: Callable[..., Cell]) -> Callable[..., Column]:
@@ -391,7 +399,7 @@ def _all_or_any(how: Callable[..., Cell]) -> Callable[..., Column]:
         if not ignore_nulls:
             refuse("any() or all() of missing values")
         masks_of(column)
-        return column.summary(how(column.cells, column.rows))
+        return column.summary(how(column))
 
     return method
 
@@ -401,7 +409,7 @@ SUMMARIES: dict[str, Callable[..., Column]] = {
     "min": _extreme(reductions.smallest, reductions.every), "max": _extreme(reductions.largest, reductions.some),
     "std": _deviation(reductions.deviation), "var": _deviation(reductions.variance),
     "first": _of_cells(reductions.first_row, True), "last": _of_cells(reductions.last_row, True),
-    "count": lambda column: counting(column, count(column.cells, column.rows)),
+    "count": lambda column: counting(column, count(column)),
     "null_count": lambda column: counting(
         column, column.rows.among([negated(cell.known) for cell in column.cells]).count),
     "len": lambda column: counting(column, column.rows.count),
@@ -424,7 +432,7 @@ def filtered(column: Column, *predicates: Column) -> Column:
 def drop_nulls(column: Column) -> Column:
     """Return what is not missing."""
     rows = column.rows.among([cell.known for cell in column.cells])
-    return replace(column, cells=tuple(Cell(cell.value) for cell in column.cells), rows=rows)
+    return column.without_gaps().on(rows)
 
 
 def drop_nans(column: Column) -> Column:
@@ -438,7 +446,7 @@ def cum_sum(column: Column) -> Column:
     """Return the sums of all values so far."""
     if column.largest is not None:
         refuse("cum_sum() of counts")
-    return column.with_cells(reductions.cumulative(column.cells, column.rows))
+    return column.with_cells(reductions.cumulative(column))
 
 
 METHODS: dict[str, Method] = {
@@ -480,6 +488,8 @@ TEXTS: dict[str, Callable[..., Any]] = {
     "len_chars": len, "to_integer": _whole_number,
     "len_bytes": lambda text: len(text.encode()), "zfill": lambda text, length: text.zfill(length),
     "strip_chars": lambda text, characters=None: text.strip(characters),
+    "strip_chars_start": lambda text, characters=None: text.lstrip(characters),
+    "strip_chars_end": lambda text, characters=None: text.rstrip(characters),
     "strip_prefix": lambda text, prefix: text.removeprefix(prefix),
     "strip_suffix": lambda text, suffix: text.removesuffix(suffix),
     "pad_start": lambda text, length, fill_char=" ": text.rjust(length, fill_char),

@@ -5,13 +5,14 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from privug.model.variable import refuse
 from privug.program.traced.frames.cells import Cell, applied, chosen
-from privug.program.traced.frames.columns import Column, as_column, combined, is_truths, single
+from privug.program.traced.frames.columns import Column, as_column, combined, is_truths, single, with_methods
+from privug.program.traced.frames.dialects import POLARS
 from privug.program.traced.frames.polars.column import (
     ACCESSORS,
     METHODS,
@@ -22,7 +23,7 @@ from privug.program.traced.frames.polars.column import (
     is_plain,
     polars,
 )
-from privug.program.traced.frames.relations import ColumnGroups
+from privug.program.traced.frames.relations import Groups
 from privug.program.traced.frames.rows import Rows
 from privug.program.traced.masks import OfStanding, Standing
 
@@ -74,14 +75,30 @@ class HasColumns(Derivable):
     column: Column
 
 
+class Call(NamedTuple):
+    """How the library itself makes an expression: a function of its own, or a method of another expression."""
+
+    name: str
+    arguments: Sequence[Any] = ()
+    options: Mapping[str, Any] = {}
+    owner: Any = None
+
+    def made(self) -> Any:
+        """Return what the library makes, where frames are not random."""
+        made = polars() if self.owner is None else self.owner.call.made()
+        for part in self.name.split("."):
+            made = getattr(made, part)
+        return made(*map(real, self.arguments), **{key: real(value) for key, value in self.options.items()})
+
+
 class Expr(Derivable):
     """An expression: a function of the columns at hand, and how the library itself would make it."""
 
     kind = "Expr"
 
-    def __init__(self, columns: Callable[[Scope], list[Column]], real: Callable[[], Any]) -> None:
+    def __init__(self, columns: Callable[[Scope], list[Column]], call: Call) -> None:
         self.columns = columns
-        self.real = real
+        self.call = call
 
     def listing(self) -> Any:
         return refuse("iteration over an expression")
@@ -100,7 +117,7 @@ class Expr(Derivable):
             named = {key: resolved(argument, scope) for key, argument in options.items()}
             return [method(column, *given, **named) for column in self.columns(scope)]
 
-        return Expr(columns, lambda: _called(self, name, arguments, options))
+        return Expr(columns, Call(name, arguments, options, self))
 
     def over(self, partition_by: Any, *more: Any) -> "Expr":
         """Compute an expression in each group of rows, for each row of the group."""
@@ -108,18 +125,20 @@ class Expr(Derivable):
 
         def columns(scope: Scope) -> list[Column]:
             by = [column for key in keys for column in key.columns(scope)]
-            groups = ColumnGroups(by, scope.rows)
+            groups = Groups(POLARS, by, scope.rows)
             parts = [self.columns(scope.on(rows)) for _, rows in groups.members]
+            if not parts:  # nobody is there
+                return [column.taken([None] * len(scope.rows.there), scope.rows) for column in self.columns(scope)]
             return [groups.over(several) for several in zip(*parts, strict=True)]
 
-        return Expr(columns, lambda: _called(self, "over", (partition_by, *more), {}))
+        return Expr(columns, Call("over", (partition_by, *more), owner=self))
 
     def exclude(self, *names: str) -> "Expr":
         """Leave some of several columns out."""
         left = [*_flat(names)]
         return Expr(
             lambda scope: [column for column in self.columns(scope) if column.name not in left],
-            lambda: _called(self, "exclude", names, {}),
+            Call("exclude", names, owner=self),
         )
 
 
@@ -161,35 +180,28 @@ def resolved(argument: Any, scope: Scope | None) -> Any:
     return refuse(_FROM_OUTSIDE) if is_plain(argument, "Expr") else argument
 
 
-def _called(expression: Expr, name: str, arguments: Sequence[Any], options: Mapping[str, Any]) -> Any:
-    owner = expression.real()
-    for part in name.split("."):
-        owner = getattr(owner, part)
-    return owner(*map(real, arguments), **{key: real(value) for key, value in options.items()})
-
-
 def real(argument: Any, what: str = "a plain expression") -> Any:
     """Return an argument of something as the library itself takes it, where frames are not random."""
     if isinstance(argument, Expr):
-        return argument.real()
+        return argument.call.made()
     if isinstance(argument, Standing):
         refuse(f"{what} of a {argument.kind}")
     return [real(part, what) for part in argument] if isinstance(argument, list) else argument
 
 
-def column_of(names: Sequence[str], made: Callable[[], Any]) -> Expr:
+def column_of(names: Sequence[str]) -> Expr:
     """Return the expression of some columns."""
     if any(not isinstance(name, str) or name.startswith("^") for name in names):
         refuse("pl.col() of anything but names")
     if list(names) == ["*"]:
-        return Expr(Scope.all_columns, made)
-    return Expr(lambda scope: [scope.column(name) for name in names], made)
+        return Expr(Scope.all_columns, Call("all"))
+    return Expr(lambda scope: [scope.column(name) for name in names], Call("col", names))
 
 
-def literal(value: Any, made: Callable[[], Any]) -> Expr:
+def literal(value: Any) -> Expr:
     """Return the expression of a value."""
     column = value.column if isinstance(value, HasColumns) else as_column(value)
-    return Expr(lambda scope: [column], made)
+    return Expr(lambda scope: [column], Call("lit", [value]))
 
 
 def _flat(arguments: Iterable[Any]) -> Iterable[Any]:
@@ -205,12 +217,12 @@ def expression(value: Any) -> Expr:
     if isinstance(value, Expr):
         return value
     if isinstance(value, str):
-        return column_of([value], lambda: polars().col(value))
+        return column_of([value])
     if is_plain(value, "Expr"):
         refuse(_FROM_OUTSIDE)
     if isinstance(value, Standing) and not isinstance(value, HasColumns):
         refuse(f"{value.kind} as an expression")
-    return literal(value, lambda: value)
+    return literal(value)
 
 
 def expressions(arguments: Iterable[Any], named: Mapping[str, Any]) -> list[Expr]:
@@ -224,44 +236,42 @@ class When(Standing):
 
     kind = "When"
 
-    def __init__(self, branches: Sequence[tuple[Expr, Expr]], condition: Expr) -> None:
-        self._branches = branches
-        self._condition = condition
+    def __init__(self, conditions: Sequence[Any], before: "Then | None" = None) -> None:
+        self._condition, self._before = every(conditions), before
+        self.call = Call("when", conditions, owner=before)
 
     def listing(self) -> Any:
         return refuse("iteration over an expression")
 
     def then(self, value: Any) -> "Then":
         """Say what the value is where the condition holds."""
-        return Then([*self._branches, (self._condition, expression(value))])
+        branches = [] if self._before is None else self._before.branches
+        return Then([*branches, (self._condition, expression(value))], Call("then", [value], owner=self))
 
 
 class Then(Expr):
     """`pl.when(...).then(...)`, missing where no condition holds."""
 
-    def __init__(self, branches: Sequence[tuple[Expr, Expr]], otherwise: Any = None) -> None:
-        rest = literal(None, lambda: None) if otherwise is None else expression(otherwise)
-        self._branches = branches
-
-        def columns(scope: Scope) -> list[Column]:
-            return [chosen_between([(c.one(scope), v.one(scope)) for c, v in branches], rest.one(scope))]
-
-        super().__init__(columns, lambda: _written_out(branches, rest))
+    def __init__(self, branches: Sequence[tuple[Expr, Expr]], call: Call) -> None:
+        super().__init__(case(branches, literal(None)).columns, call)
+        self.branches = branches
 
     def otherwise(self, value: Any) -> Expr:
         """Say what the value is where no condition holds."""
-        return Then(self._branches, value)
+        return Expr(case(self.branches, expression(value)).columns, Call("otherwise", [value], owner=self))
 
     def when(self, *conditions: Any) -> When:
         """Add another condition."""
-        return When(self._branches, every(conditions))
+        return When(conditions, self)
 
 
-def _written_out(branches: Sequence[tuple[Expr, Expr]], rest: Expr) -> Any:
-    chain: Any = polars()
-    for condition, value in branches:
-        chain = chain.when(condition.real()).then(value.real())
-    return chain.otherwise(rest.real())
+def case(branches: Sequence[tuple[Expr, Expr]], rest: Expr) -> Expr:
+    """Return the value of the first branch whose condition holds."""
+
+    def columns(scope: Scope) -> list[Column]:
+        return [chosen_between([(c.one(scope), v.one(scope)) for c, v in branches], rest.one(scope))]
+
+    return Expr(columns, Call("case"))
 
 
 def every(conditions: Sequence[Any]) -> Expr:
@@ -274,37 +284,30 @@ def reflected(method: Callable[..., Column]) -> Callable[..., Column]:
     return lambda column, other: method(as_column(other), column)
 
 
-def with_methods(kind: Any) -> None:
+def with_column_methods(kind: Any) -> None:
     """Give a class that knows how to derive something from itself all methods of columns."""
 
     def made(name: str, method: Callable[..., Column]) -> Any:
-        def called(self: Any, *arguments: Any, **options: Any) -> Any:
-            return self.derived(method, name, arguments, options)
+        return lambda self, *arguments, **options: self.derived(method, name, arguments, options)
 
-        called.__name__ = name
-        return called
-
-    for name, method in METHODS.items():
-        setattr(kind, name, made(name, method))
-    for name in REFLECTED:
-        setattr(kind, f"__r{name}__", made(f"__r{name}__", reflected(OPERATORS[name])))
+    with_methods(kind, {name: made(name, method) for name, method in METHODS.items()})
+    with_methods(kind, {f"__r{name}__": made(f"__r{name}__", reflected(OPERATORS[name])) for name in REFLECTED})
     kind.__hash__ = None
 
 
-with_methods(Expr)
+with_column_methods(Expr)
 
 
 def rows_expression() -> Expr:
     """Return `pl.len()`: how many rows there are."""
     return Expr(
         lambda scope: [replace(single(Cell(scope.rows.count), "len"), largest=scope.rows.axis.size)],
-        lambda: polars().len(),
+        Call("len"),
     )
 
 
 def _col(name: Any, *more: Any) -> Expr:
-    names = [*(name if isinstance(name, list | tuple) else [name]), *more]
-    return column_of(names, lambda: polars().col(name, *more))
+    return column_of([*(name if isinstance(name, list | tuple) else [name]), *more])
 
 
 def _summary(name: str) -> Callable[..., Expr]:
@@ -322,7 +325,7 @@ def _across(name: str, joined: Callable[[Sequence[Column]], Column]) -> Callable
         def columns(scope: Scope) -> list[Column]:
             return [joined([column for one in several for column in one.columns(scope)])]
 
-        return Expr(columns, lambda: getattr(polars(), name)(*map(real, parts)))
+        return Expr(columns, Call(name, parts))
 
     return function
 
@@ -343,11 +346,11 @@ def _farthest(function: np.ufunc) -> Callable[[Sequence[Column]], Column]:
 
 
 FUNCTIONS: dict[str, Callable[..., Any]] = {
-    "col": _col, "lit": lambda value: literal(value, lambda: polars().lit(value)), "len": rows_expression,
-    "all": lambda *names: _summary("all")(*names) if names else column_of(["*"], lambda: polars().all()),
+    "col": _col, "lit": literal, "len": rows_expression,
+    "all": lambda *names: _summary("all")(*names) if names else column_of(["*"]),
     "count": lambda *names: (
         _summary("count")(*names) if names else rows_expression().derived(Column.named, "alias", ["count"], {})),
-    "when": lambda *conditions: When([], every(conditions)),
+    "when": lambda *conditions: When(conditions),
     **{name: _summary(name) for name in ("sum", "mean", "min", "max", "median", "first", "last", "n_unique", "std",
                                          "var", "quantile")},
     "sum_horizontal": _across("sum_horizontal", _summed),

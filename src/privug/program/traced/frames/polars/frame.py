@@ -2,18 +2,30 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import reduce
 from typing import Any
 
 import numpy as np
 
 from privug.model.node import Kind
+from privug.model.sparse import Labels, SparseFrame, SparseList
 from privug.model.variable import RandomVariable, refuse
 from privug.program.traced.frames import reductions
-from privug.program.traced.frames.cells import Cell, chosen, mapped
-from privug.program.traced.frames.columns import ONE, Column, as_column, compared, divided, is_truths, masks_of
+from privug.program.traced.frames.cells import Cell, cell_of, chosen, without_nan
+from privug.program.traced.frames.columns import ONE, Column, as_column, compared, is_truths, masks_of, with_methods
+from privug.program.traced.frames.dialects import POLARS
 from privug.program.traced.frames.pandas.values import number
-from privug.program.traced.frames.polars.column import SUMMARIES, fill_null, is_plain, polars, python_value
+from privug.program.traced.frames.polars.column import (
+    OPERATORS,
+    SUMMARIES,
+    fill_null,
+    is_plain,
+    polars,
+    python_value,
+    true_quotient,
+)
 from privug.program.traced.frames.polars.expressions import (
+    Call,
     Expr,
     HasColumns,
     Scope,
@@ -23,26 +35,34 @@ from privug.program.traced.frames.polars.expressions import (
     expressions,
     resolved,
     rows_expression,
-    with_methods,
-)
-from privug.program.traced.frames.polars.sorting import (
-    UnorderedList,
-    in_order,
-    in_random_order,
-    listed,
-    only_value,
-    released_column,
-    released_frame,
-    some_rows,
-    tell_apart,
-    value_at,
-    values_of,
-    with_open_order,
+    with_column_methods,
 )
 from privug.program.traced.frames.reductions import positive
-from privug.program.traced.frames.relations import ColumnGroups, Key, largest_of
-from privug.program.traced.frames.rows import Axis, Rows
-from privug.program.traced.masks import Mask, MaskedList, Standing, any_of, both, fail_where, negated, truth
+from privug.program.traced.frames.relations import (
+    LOOKED_UP,
+    Groups,
+    Key,
+    Relation,
+    can_look_up,
+    in_order,
+    in_random_order,
+    joined,
+    joined_by_lookup,
+    largest_of,
+    unrolled,
+)
+from privug.program.traced.frames.rows import (
+    Axis,
+    Rows,
+    as_list,
+    counted_off,
+    leaf,
+    only_cell,
+    singled_out,
+    spelled_out,
+)
+from privug.program.traced.iteration import order_left_open
+from privug.program.traced.masks import Mask, MaskedList, Standing, any_of, both, fail_where, negated, places_of, truth
 
 
 class Series(HasColumns):
@@ -61,12 +81,9 @@ class Series(HasColumns):
         return python_value(found.cells[0]) if found.single else Series(found)
 
     @property
-    def name(self) -> str:
+    def name(self) -> Any:
         """What it is called."""
         return self.column.name
-
-    def rename(self, name: str) -> "Series":
-        return Series(self.column.named(name))
 
     def listing(self) -> Any:
         return values_of(self.column)
@@ -82,13 +99,7 @@ class Series(HasColumns):
         """How many values there are."""
         return (self.length(),)
 
-    def is_empty(self) -> Any:
-        return negated(positive(self.column.rows.count))
-
     to_list = listing
-
-    def item(self, index: int | None = None) -> Any:
-        return only_value(self.column) if index is None else value_at(self.column, index)
 
     def __getitem__(self, key: Any) -> Any:
         if isinstance(key, int):
@@ -98,38 +109,26 @@ class Series(HasColumns):
         return refuse("such a subscript of a Series")
 
     def contains(self, item: Any) -> Mask:
-        hits = [compared(np.equal, cell, as_column(item).cells[0]) for cell in self.column.cells]
+        hits = [compared(POLARS, np.equal, cell, as_column(item).cells[0]) for cell in self.column.cells]
         masks = [both(hit.known, truth(hit.value)) for hit in hits]
         found = self.column.rows.among(masks)
         return positive(found.count) if found.has_plates else any_of(found.there)
 
-    def head(self, n: int = 10) -> "Series":
-        return Series(some_rows({"": self.column}, self.column.rows, 0, n)[0][""].named(self.name))
-
     def sort(self, *, descending: bool = False, nulls_last: bool = False) -> "Series":
         """Return the values in order."""
         column, name = self.column, self.name  # equal values are the same, in whatever order they stood
-        return Series(in_random_order({name: column}, column.rows, [(column, descending, nulls_last)])[0][name])
-
-    def top_k(self, k: int = 5) -> "Series":
-        return self.sort(descending=True, nulls_last=True).head(k)
-
-    def bottom_k(self, k: int = 5) -> "Series":
-        return self.sort(nulls_last=True).head(k)
+        return Series(in_random_order({name: column}, closed(column.rows), [(column, descending, nulls_last)])[0][name])
 
     def unique(self) -> "Series":
         """Return the values that occur, in an order that polars leaves open."""
-        return Series(ColumnGroups([self.column], self.column.rows).key_columns()[0])
-
-    def to_frame(self, name: str | None = None) -> "Frame":
-        return Frame({name or self.name: self.column}, self.column.rows)
+        return Series(Groups(POLARS, [self.column], self.column.rows).key_columns()[0])
 
     def value_counts(self, *, sort: bool = False, name: str | None = None, normalize: bool = False) -> "Frame":
         """Return how often each value occurs, in an order that polars leaves open among equals."""
         called = name if name is not None else "proportion" if normalize else "count"
         counts: Frame = self.to_frame().group_by(self.name).len(called)
         if normalize:
-            share = divided(counts.held[called], as_column(Cell(self.column.rows.count).value))
+            share = true_quotient(counts.held[called], as_column(Cell(self.column.rows.count).value))
             counts = counts._made({**counts.held, called: share}, counts.kept)
         return counts.sort(called, descending=True) if sort else counts
 
@@ -138,42 +137,35 @@ class Series(HasColumns):
         column = self.column
         if not column.rows.axis.sorted:
             refuse("an array of rows whose order polars leaves open")
-        if all(cell.known is True for cell in column.cells) and column.rows.are_all:
-            return column.rows.axis.whole([cell.value for cell in column.cells])
-        return reductions.selection([Cell(number(cell)) for cell in column.cells], column.rows)
+        if column.is_known and column.rows.are_all:
+            return column.whole
+        return reductions.selection(column.each(lambda cell: Cell(number(cell))))
 
 
-with_methods(Series)
+with_methods(Series, {
+    "rename": lambda self, name: Series(self.column.named(name)),
+    "is_empty": lambda self: negated(positive(self.column.rows.count)),
+    "clone": lambda self: self,
+    "item": lambda self, index=None: only_value(self.column) if index is None else value_at(self.column, index),
+    "head": lambda self, n=10: Series(some_rows({"": self.column}, self.column.rows, 0, n)[0][""].named(self.name)),
+    "top_k": lambda self, k=5: self.sort(descending=True, nulls_last=True).head(k),
+    "bottom_k": lambda self, k=5: self.sort(nulls_last=True).head(k),
+    "to_frame": lambda self, name=None: Frame({name or self.name: self.column}, self.column.rows),
+})  # fmt: skip
 
 
-def joined(
-    columns: Mapping[str, Column], rows: Rows, other: Any, left: Any, right: Any, how: str
-) -> tuple[dict[str, Column], Rows]:
-    """Return columns with those of a fixed table beside them, in the rows that have a counterpart there."""
-    left, right = (key[0] if isinstance(key, list) and len(key) == 1 else key for key in (left, right))
-    if not (isinstance(left, str) and isinstance(right, str) and is_plain(other, "DataFrame", "LazyFrame")):
-        refuse("join() with anything but a fixed table, on one column")
-    if how not in ("inner", "left", "semi", "anti") or left not in columns:
-        refuse(f"join() with how={how!r}")
-    table = other.lazy().collect().drop_nulls(right)
-    if table[right].n_unique() < table.height and how in ("inner", "left"):
-        refuse("join() with a table of repeated keys")
-    keys, found = table[right].to_list(), columns[left]
-    there = [mapped(lambda level: level in keys, cell) for cell in found.cells]
-    matching = [both(cell.known, truth(cell.value)) for cell in there]
-    if how == "anti":
-        matching = [negated(mask) for mask in matching]
-    kept = rows if how == "left" else rows.among(matching)
-    made = {name: column.on(kept) for name, column in columns.items()}
-    if how in ("semi", "anti"):
-        return made, kept
-    others = [name for name in table.columns if name != right]
-    if columns.keys() & set(others):
-        refuse("join() with a table of columns of the same name")
-    for name in others:
-        values = dict(zip(keys, table[name].to_list(), strict=True))
-        made[name] = Column(tuple(mapped(values.get, cell) for cell in found.cells), kept, name)
-    return made, kept
+with_column_methods(Series)
+
+
+def standing(table: Any) -> "Frame":
+    """Return a plain frame as one of constants; one that is not plain as it is."""
+    if isinstance(table, Frame):
+        return table
+    if not is_plain(table, "DataFrame", "LazyFrame"):
+        refuse("a table that is no frame")
+    plain = table.lazy().collect()
+    data = {name: [cell_of(value) for value in plain[name].to_list()] for name in plain.columns}
+    return Frame.of_cells(data, Rows.all_of(Axis((None,) * plain.height)))
 
 
 class GroupBy(Standing):
@@ -181,7 +173,7 @@ class GroupBy(Standing):
 
     kind = "GroupBy"
 
-    def __init__(self, frame: Any, groups: ColumnGroups, maintain_order: bool) -> None:
+    def __init__(self, frame: Any, groups: Groups, maintain_order: bool) -> None:
         self.frame = frame
         self.groups = groups
         self.maintain_order = maintain_order
@@ -210,7 +202,7 @@ class GroupBy(Standing):
             several = [part[place] for part in parts]
             if not all(part.single for part in (column, *several)):
                 refuse("agg() of lists")
-            cells = tuple(part.cells[0] for part in several)
+            cells = [part.cells[0] for part in several]
             columns.append(Column(cells, rows, column.name, largest=largest_of(several)))
         found = {column.name: column for column in columns}
         if len(found) < len(columns):
@@ -221,8 +213,8 @@ class GroupBy(Standing):
         if not self.maintain_order or not self.groups.rows.axis.sorted:
             return type(self.frame)(columns, rows)
         made = Rows(Axis(rows.axis.plates), rows.there)
+        first = Column([*map(Cell, self.groups.first_places())], made)
         placed = {name: column.on(made) for name, column in columns.items()}
-        first = Column(tuple(map(Cell, self.groups.first_places())), made)
         return type(self.frame)(*in_random_order(placed, made, [(first, False, False)]))
 
     def len(self, name: str = "len") -> Any:
@@ -234,12 +226,11 @@ def _summary_of_groups(name: str) -> Callable[..., Any]:
         keys = {key.name for key in self.groups.keys}
         return self.agg(*(getattr(expression(one), name)(*arguments) for one in self.frame.data if one not in keys))
 
-    method.__name__ = name
     return method
 
 
-for _name in ("sum", "mean", "min", "max", "median", "first", "last", "n_unique", "quantile"):
-    setattr(GroupBy, _name, _summary_of_groups(_name))
+with_methods(GroupBy, {name: _summary_of_groups(name) for name in (
+    "sum", "mean", "min", "max", "median", "first", "last", "n_unique", "quantile")})  # fmt: skip
 
 
 def pivoted(frame: Any, on: Any, index: Any, values: Any, how: Any, sort_columns: bool, maintain_order: bool) -> Any:
@@ -249,14 +240,14 @@ def pivoted(frame: Any, on: Any, index: Any, values: Any, how: Any, sort_columns
         refuse("pivot() without names for on, index and values")
     if how is not None and how not in SUMMARIES:
         refuse(f"pivot() with aggregate_function={how!r}")
-    across = ColumnGroups([frame.scope.column(on)], frame.kept)
-    down = GroupBy(frame, ColumnGroups([frame.scope.column(name) for name in names], frame.kept), maintain_order)
+    across = Groups(POLARS, [frame.scope.column(on)], frame.kept)
+    down = GroupBy(frame, Groups(POLARS, [frame.scope.column(name) for name in names], frame.kept), maintain_order)
     parts = [(_column_name(label), members) for label, members in across.members]
 
     def at(name: str, masks: Sequence[Mask]) -> Expr:
         return Expr(
             lambda scope: [_pivot_cell(scope.column(values).on(scope.rows.among(masks)), how).named(name)],
-            lambda: refuse("a part of pivot()"),
+            Call("pivot"),
         )
 
     made = down.agg(*(at(name, members.there) for name, members in parts))
@@ -292,7 +283,7 @@ class Frame(Standing):
     kind = "DataFrame"
 
     def __init__(self, columns: Mapping[str, Column], rows: Rows) -> None:
-        self.held = {name: column.named(name) for name, column in columns.items()}
+        self.held = {name: column.on(rows).named(name) for name, column in columns.items()}
         """The columns, those that may be absent as well."""
         self.kept = rows
         self.present: Mapping[str, Mask] = {}
@@ -307,7 +298,7 @@ class Frame(Standing):
     @staticmethod
     def of_cells(data: Mapping[str, Sequence[Cell]], rows: Rows) -> "Frame":
         """Return the frame of some cells."""
-        return Frame({name: Column(tuple(cells), rows, name) for name, cells in data.items()}, rows)
+        return Frame({name: Column(cells, rows, name) for name, cells in data.items()}, rows)
 
     def _made(self, columns: Mapping[str, Column], rows: Rows) -> "Frame":
         made = Frame(columns, rows)
@@ -371,23 +362,9 @@ class Frame(Standing):
         self._in_fixed_order()
         return MaskedList(list(self.data))
 
-    def is_empty(self) -> Any:
-        return negated(positive(self.kept.count))
-
-    def lazy(self) -> "Frame":
-        return self
-
-    collect = clone = lazy
-
     def get_column(self, name: str) -> Series:
         """Return a column."""
         return Series(self.scope.column(name))
-
-    def get_columns(self) -> Any:
-        return self.listing()
-
-    def to_series(self, index: int = 0) -> Series:
-        return self.get_column(list(self.columns)[index])
 
     def __getitem__(self, key: Any) -> Any:
         match key:
@@ -416,12 +393,6 @@ class Frame(Standing):
         names, tuples = list(self.columns), list(zip(*columns, strict=True))
         return listed([dict(zip(names, row, strict=True)) for row in tuples] if named else tuples, self.kept)
 
-    def to_dicts(self) -> Any:
-        return self.rows(named=True)
-
-    def iter_rows(self, *, named: bool = False) -> Any:
-        return self.rows(named=named)
-
     def row(self, index: int, *, named: bool = False) -> Any:
         if not isinstance(index, int):
             refuse("row() by anything but a position")
@@ -430,9 +401,6 @@ class Frame(Standing):
         fail_where(negated(truth(enough)), error)
         values = [value_at(self.held[name], index) for name in self.columns]
         return dict(zip(self.held, values, strict=True)) if named else tuple(values)
-
-    def to_dict(self, *, as_series: bool = True) -> Any:
-        return {name: (Series if as_series else values_of)(self.held[name]) for name in self.columns}
 
     # Other columns.
     def _columns_of(self, arguments: Sequence[Any], named: Mapping[str, Any]) -> dict[str, Column]:
@@ -458,9 +426,9 @@ class Frame(Standing):
 
     def with_columns(self, *arguments: Any, **named: Any) -> "Frame":
         found = self._columns_of(arguments, named)
-        made = {name: column.beside_rows(self.kept) for name, column in found.items()}
-        if self.present.keys() & made.keys():
+        if self.present.keys() & found.keys():
             refuse("a new column in the place of one that may be absent")
+        made = {name: column.beside_rows(self.kept) for name, column in found.items()}
         return self._made({**self.held, **made}, self.kept)
 
     def drop(self, *names: Any, strict: bool = True) -> "Frame":
@@ -493,12 +461,12 @@ class Frame(Standing):
     def with_row_index(self, name: str = "index") -> "Frame":
         if not self.kept.are_all or not self.kept.axis.sorted:
             refuse("with_row_index() of a random number of rows")
-        cells = tuple(Cell(place) for place in self.kept.axis.positions())
+        cells = [Cell(place) for place in self.kept.axis.positions()]
         return self._made({name: Column(cells, self.kept, name, largest=self.kept.axis.size), **self.held}, self.kept)
 
     # Other rows.
     def _on(self, rows: Rows) -> "Frame":
-        return self._made(self.scope.on(rows).columns, rows)
+        return self._made(self.held, rows)
 
     def filter(self, *predicates: Any, **values: Any) -> "Frame":
         conditions = [*predicates, *(expression(name) == value for name, value in values.items())]
@@ -514,11 +482,8 @@ class Frame(Standing):
         rows = self.kept
         for name in names:
             rows = rows.among([cell.known for cell in self.scope.column(name).cells])
-        made = dict(self.scope.on(rows).columns)
-        known = {
-            name: replace(made[name], cells=tuple(Cell(cell.value) for cell in made[name].cells)) for name in names
-        }
-        return self._made({**made, **known}, rows)
+        known = {name: self.held[name].without_gaps() for name in names}
+        return self._made({**self.held, **known}, rows)
 
     def sort(
         self, by: Any, *more: Any, descending: Any = False, nulls_last: Any = False, maintain_order: bool = False
@@ -530,7 +495,7 @@ class Frame(Standing):
             made = self._on(with_open_order(self.kept))
             made.ordering = (*order, *(self.ordering if maintain_order else ()))
             return made
-        made = self._made(*in_order(self.held, self.kept, order))
+        made = self._made(*in_order(self.held, closed(self.kept), order))
         made.ordering = ()
         return made
 
@@ -545,12 +510,6 @@ class Frame(Standing):
         if self.present or self.ordering or offset < 0:
             refuse("some of rows whose order polars leaves open, or counted from the end,")
         return self._made(*some_rows(self.held, self.kept, offset, length))
-
-    def top_k(self, k: int, *, by: Any) -> "Frame":
-        return self._extremes(k, by, True)
-
-    def bottom_k(self, k: int, *, by: Any) -> "Frame":
-        return self._extremes(k, by, False)
 
     def _extremes(self, k: int, by: Any, descending: bool) -> "Frame":
         """Return the rows with the largest values: of others, polars takes any among equals."""
@@ -571,7 +530,7 @@ class Frame(Standing):
         others = [name for name in self.data if name not in names]
         if keep not in ("any", "first") or (others and keep != "first"):
             refuse(f"unique() with keep={keep!r}")
-        groups = GroupBy(self, ColumnGroups([self.scope.column(name) for name in names], self.kept), maintain_order)
+        groups = GroupBy(self, Groups(POLARS, [self.scope.column(name) for name in names], self.kept), maintain_order)
         found: Frame = groups.agg(*(expression(name).first() for name in others))
         return found.select(*self.data)
 
@@ -579,20 +538,30 @@ class Frame(Standing):
         self, other: Any, on: Any = None, how: str = "inner", *, left_on: Any = None, right_on: Any = None,
         maintain_order: Any = None, validate: str = "m:m", coalesce: Any = None,
     ) -> "Frame":  # fmt: skip
-        if isinstance(other, Frame):
-            other._in_fixed_order()
-        left, right = (on, on) if on is not None else (left_on, right_on)
-        columns, rows = joined(self.data, self.kept, other, left, right, how)
+        table = standing(other)
+        table._in_fixed_order()
+        pairs = [key if isinstance(key, list) else [key] for key in ((left_on, right_on) if on is None else (on, on))]
+        others = {name: column for name, column in table.data.items() if name not in pairs[1]}
+        if how not in LOOKED_UP or not all(isinstance(name, str) for key in pairs for name in key):
+            refuse(f"join() with how={how!r}, or by anything but names")
+        if how in ("inner", "left") and self.held.keys() & others.keys():
+            refuse("join() with a table of columns of the same name")
+        keys = [[self.scope.column(name) for name in pairs[0]], [table.scope.column(name) for name in pairs[1]]]
+        left, right = (self.data, self.kept), (others, table.kept)
+        if len(keys[0]) == 1 and can_look_up(keys[0][0], keys[1][0]):
+            columns, rows = joined_by_lookup(left, right, keys[0][0], keys[1][0], how)
+        else:
+            keyed = {**others, **{f"#{k}": column for k, column in enumerate(keys[1])}}
+            columns, rows = joined(left, (keyed, table.kept), lambda at, _: _equal(at, pairs[0]), how)
         if how == "inner" and maintain_order not in ("left", "left_right"):
             rows = Rows(replace(rows.axis, sorted=False), rows.there)
-            columns = {name: column.on(rows) for name, column in columns.items()}
-        return self._made(columns, rows)
+        return self._made({name: column for name, column in columns.items() if name[:1] != "#"}, rows)
 
     # Groups.
     def group_by(self, *by: Any, maintain_order: bool = False, **named: Any) -> GroupBy:
         self._in_fixed_order()
         keys = [column for one in expressions(by, named) for column in one.columns(self.scope)]
-        return GroupBy(self, ColumnGroups(keys, self.kept), maintain_order)
+        return GroupBy(self, Groups(POLARS, keys, self.kept), maintain_order)
 
     def pivot(
         self, on: Any, *, index: Any = None, values: Any = None, aggregate_function: Any = None,
@@ -600,9 +569,6 @@ class Frame(Standing):
     ) -> "Frame":  # fmt: skip
         table: Frame = pivoted(self, on, index, values, aggregate_function, sort_columns, maintain_order)
         return table
-
-    def n_unique(self) -> Any:
-        return self.unique().height
 
     def describe(self) -> "Frame":
         """Return the table of nine summaries of each column of numbers."""
@@ -617,19 +583,216 @@ class Frame(Standing):
             data[name] = [SUMMARIES[how](column, *arguments).cells[0] for how, arguments in parts]
         return Frame.of_cells(data, Rows.all_of(Axis((None,) * len(names))))
 
-    def pipe(self, function: Any, *arguments: Any, **named: Any) -> Any:
-        return function(self, *arguments, **named)
+
+with_methods(Frame, {
+    "is_empty": lambda self: negated(positive(self.kept.count)),
+    **dict.fromkeys(("lazy", "collect", "clone"), lambda self: self),
+    "get_columns": lambda self: self.listing(),
+    "to_series": lambda self, index=0: self.get_column(list(self.columns)[index]),
+    "to_dicts": lambda self: self.rows(named=True),
+    "iter_rows": lambda self, *, named=False: self.rows(named=named),
+    "to_dict": lambda self, *, as_series=True: (
+        {name: (Series if as_series else values_of)(self.held[name]) for name in self.columns}),
+    "top_k": lambda self, k, *, by: self._extremes(k, by, True),
+    "bottom_k": lambda self, k, *, by: self._extremes(k, by, False),
+    "n_unique": lambda self: self.unique().height,
+    "pipe": lambda self, function, *arguments, **named: function(self, *arguments, **named),
+})  # fmt: skip
+
+
+def _equal(columns: Mapping[str, Column], names: Sequence[str]) -> list[Mask]:
+    """Return in which pairs of rows all keys are equal."""
+    equal = [OPERATORS["eq"](columns[name], columns[f"#{place}"]) for place, name in enumerate(names)]
+    return masks_of(reduce(OPERATORS["and"], equal))
 
 
 def _summary(name: str) -> Callable[..., Frame]:
     def method(self: Frame, *arguments: Any, **options: Any) -> Frame:
         summary = SUMMARIES[name]
         found = {one: summary(self.held[one], *arguments, **options) for one in self.columns}
-        return Frame({one: replace(column, rows=ONE, single=False) for one, column in found.items()}, ONE)
+        return Frame(found, ONE)
 
-    method.__name__ = name
     return method
 
 
-for _name in ("sum", "mean", "min", "max", "median", "std", "var", "null_count", "count", "quantile"):
-    setattr(Frame, _name, _summary(_name))
+with_methods(Frame, {name: _summary(name) for name in (
+    "sum", "mean", "min", "max", "median", "std", "var", "null_count", "count", "quantile")})  # fmt: skip
+
+
+# Rows in an order, and what is released of them.
+_EQUALS = "rows after sort() by columns in which some are equal, which polars leaves in any order,"
+
+
+def with_open_order(rows: Rows) -> Rows:
+    """Return rows of which those that are equal in what they are sorted by may change places."""
+    return replace(rows, axis=replace(rows.axis, ranks=lambda: refuse(_EQUALS)))
+
+
+def closed(rows: Rows) -> Rows:
+    """Return rows as if they stood in this order: where what follows is the same in any order."""
+    return replace(rows, axis=replace(rows.axis, sorted=True, ranks=None))
+
+
+def tell_apart(keys: Sequence[Column]) -> bool:
+    """Say whether those of some columns that are not random differ from row to row."""
+    fixed = [key for key in keys if key.is_fixed]
+    labels = {tuple(key.cells[place] for key in fixed) for place in range(len(keys[0].cells))}
+    return len(labels) == len(keys[0].cells)
+
+
+BEHIND_ROWS = 2**52
+"""A number above that of any row, with room for others that are told from it."""
+
+
+class RowList(MaskedList):
+    """A list made of rows of a frame, as many as there are."""
+
+    def released(self) -> Any:
+        """Return what stands for it in an output: items that may be absent."""
+        if self.is_certain:
+            return self.plain()
+        return SparseList([_absent_unless(item, there) for item, there in self.pairs()])
+
+
+class UnorderedList(MaskedList):
+    """A list made of rows whose order polars leaves open."""
+
+    def pairs(self) -> list[tuple[Any, Mask]]:
+        found = super().pairs()
+        if len(found) > 1:
+            order_left_open.set(True)
+        return found
+
+    def unordered(self) -> list[tuple[Any, Mask]]:
+        return super().pairs()
+
+    def released(self) -> Any:
+        """Refuse it as an output, which would be another one in each call."""
+        return refuse("a list of rows whose order polars leaves open, without sort(),")
+
+    def __getitem__(self, key: Any) -> Any:
+        return refuse("a place in a list of rows whose order polars leaves open, without sort(),")
+
+
+def _absent_unless(item: Any, there: Mask) -> Any:
+    if isinstance(item, tuple):
+        return tuple(_absent_unless(part, there) for part in item)
+    if isinstance(item, dict):
+        return {name: _absent_unless(part, there) for name, part in item.items()}
+    return leaf(Cell(item), there)
+
+
+def listed(items: Sequence[Any], rows: Rows) -> Any:
+    """Return one item for each row as a list; many rows stay together."""
+    if rows.has_plates:
+        return as_list(items, rows)
+    if rows.axis.ranks is not None:
+        rows.axis.in_turn()
+    made: MaskedList = RowList() if rows.axis.sorted else UnorderedList()
+    for item, there in zip(items, rows.there, strict=True):
+        made.add(item, there)
+    return made
+
+
+def values_of(column: Column) -> Any:
+    """Return the values of a column as a list."""
+    return listed([python_value(cell) for cell in column.cells], column.rows)
+
+
+def only_value(column: Column) -> Any:
+    """Return the only value of a column; an error where there is not one."""
+    return python_value(only_cell(column.cells, column.rows))
+
+
+def value_at(column: Column, place: int) -> Any:
+    """Return the value at a position among the rows that are there."""
+    if not column.rows.axis.sorted:
+        refuse("a position among rows whose order polars leaves open")
+    cells, there = singled_out(column.cells, column.rows)
+    if all(mask is True for mask in there):
+        return python_value(cells[place])
+    if not all(cell.known is True for cell in cells):
+        refuse("a position among rows of a random number, some of them missing")
+    return MaskedList.of_pairs(zip([python_value(cell) for cell in cells], there, strict=True))[place]
+
+
+def some_rows(columns: Mapping[str, Column], rows: Rows, offset: int, number: int | None) -> Relation:
+    """Return some rows of those that are there, after as many others as the offset says."""
+    if not rows.axis.sorted:
+        refuse("the first of rows whose order polars leaves open")
+    columns, rows = unrolled(columns, rows)
+    end = len(rows.there) if number is None else offset + number
+    kept = counted_off(rows.there, rows.axis.leading, offset, end)
+    places = [place for place, mask in enumerate(kept) if mask is not False]
+    made = Rows(Axis((None,) * len(places)), tuple(kept[place] for place in places))
+    return {name: one.taken(places, made) for name, one in columns.items()}, made
+
+
+def released_column(column: Column) -> Any:
+    """Return a series as an output."""
+    if not column.rows.axis.sorted:
+        refuse("a series whose order polars leaves open, without sort(),")
+    cells, there = _single_rows(column)
+    leaves = [leaf(without_nan(cell), mask) for cell, mask in zip(cells, there, strict=True)]
+    return leaves if column.rows.are_all else SparseList(leaves)
+
+
+def _single_rows(column: Column) -> tuple[list[Cell], list[Mask]]:
+    spelled_out(column.rows)
+    cells, there = singled_out(column.cells, column.rows)
+    kept = [(cell, mask) for cell, mask in zip(cells, there, strict=True) if mask is not False]
+    return [cell for cell, _ in kept], [mask for _, mask in kept]
+
+
+def released_frame(
+    columns: Mapping[str, Column],
+    rows: Rows,
+    present: Mapping[str, Mask],
+    discovered: Mapping[str, Any],
+    ordering: Sequence[Key],
+) -> Any:
+    """Return a frame as an output: its columns, each a list of those rows that are there.
+
+    Rows whose order polars leaves open are in the ascending order of those columns that tell them apart. Columns that
+    were `discovered` one after the other, each at some row, stand at places of their own.
+    """
+    order = None if rows.axis.sorted else _labels(columns, rows)
+    if order is not None and ordering:
+        order = replace(order, keys=tuple(_published(key, columns) for key, _, _ in ordering))
+        columns, rows = in_random_order(columns, closed(rows), ordering)
+    if rows.are_all and order is None and not present and len(discovered) < 2:
+        return {name: released_column(column) for name, column in columns.items()}
+    lists = {}
+    for name, column in columns.items():
+        cells, there = _single_rows(column)
+        masks = [both(mask, present.get(name, True)) for mask in there]
+        lists[name] = SparseList(leaf(without_nan(cell), mask) for cell, mask in zip(cells, masks, strict=True))
+    is_open = len(discovered) > 1 and any(first is None for first in discovered.values())
+    places = _places(list(columns), present, discovered) if len(discovered) > 1 and not is_open else ()
+    return SparseFrame(lists, order, frozenset(present), places, is_open)
+
+
+def _published(key: Column, columns: Mapping[str, Column]) -> str:
+    """Return the name of a column that rows are in the order of."""
+    found = [name for name, column in columns.items() if column.cells is key.cells]
+    return found[0] if found else refuse("an order of rows by a column that is not published")
+
+
+def _places(names: Sequence[str], present: Mapping[str, Mask], discovered: Mapping[str, Any]) -> list[Any]:
+    """Return at which place each column stands: the discovered ones next to each other, others before or behind."""
+    begin = min(map(names.index, discovered))
+    ranks = [
+        discovered.get(name, place - len(names) if place < begin else BEHIND_ROWS + place)
+        for place, name in enumerate(names)
+    ]
+    return places_of(ranks, [present.get(name, True) for name in names])
+
+
+def _labels(columns: Mapping[str, Column], rows: Rows) -> Labels:
+    """Return what tells rows apart: the columns of plain values."""
+    plain = {name: column for name, column in columns.items() if column.is_fixed}
+    fixed = {name: [cell.value if cell.known else None for cell in one.cells] for name, one in plain.items()}
+    labels = tuple(tuple(values[place] for values in fixed.values()) for place in range(len(rows.there)))
+    if len(set(labels)) < len(labels):
+        refuse("rows whose order polars leaves open, without sort(),")
+    return Labels(tuple(fixed), labels)

@@ -31,7 +31,7 @@ from privug.model.variable import RandomVariable
 from privug.prior.plating import nodes_of
 from privug.prior.standard import binomial
 from privug.prior.table import Records
-from privug.reidentification.laws import Block, Coding, NoClosedForm, RowLaw
+from privug.reidentification.row_distributions import Coding, ColumnBlock, NoClosedForm, RowDistribution
 
 MOST_KINDS = 400
 MOST_SIZES = 100_000
@@ -47,8 +47,8 @@ class Scene:
     """
 
     weight: float
-    person: RowLaw
-    kinds: tuple[RowLaw, ...]
+    person: RowDistribution
+    kinds: tuple[RowDistribution, ...]
     counts: Array
     chances: Array
 
@@ -80,7 +80,9 @@ def scenes_of(records: Records, person: Person, coding: Coding) -> list[Scene]:
     return [_scene(1.0, law, kinds, counts, chances)]
 
 
-def _scene(weight: float, person: RowLaw, kinds: tuple[RowLaw, ...], counts: Array, chances: Array) -> Scene:
+def _scene(
+    weight: float, person: RowDistribution, kinds: tuple[RowDistribution, ...], counts: Array, chances: Array
+) -> Scene:
     """Make a scene of those kinds of rows that there are."""
     there: Array = np.asarray(counts.any(axis=0))
     there[0] |= not there.any()
@@ -88,7 +90,7 @@ def _scene(weight: float, person: RowLaw, kinds: tuple[RowLaw, ...], counts: Arr
     return Scene(weight, person, kept, counts[:, there], chances)
 
 
-def _anyone(kinds: tuple[RowLaw, ...], counts: Array, chances: Array) -> list[Scene]:
+def _anyone(kinds: tuple[RowDistribution, ...], counts: Array, chances: Array) -> list[Scene]:
     """Return a scene for each kind that a person taken at random can be of."""
     shares = chances[:, None] * counts / counts.sum(axis=1, keepdims=True)
     scenes = []
@@ -116,12 +118,12 @@ def _sizes(records: Records) -> tuple[Array, Array]:
     return np.array(list(found)), np.array(list(found.values()))
 
 
-def _kinds(records: Records, size: int, coding: Coding) -> tuple[tuple[RowLaw, ...], Array | None]:
+def _kinds(records: Records, size: int, coding: Coding) -> tuple[tuple[RowDistribution, ...], Array | None]:
     """Return the distinct distributions of rows, and which of them each row has; None if there is only one."""
     if records.template is not None:
         two = Records(2, records.template)
         _check_independence(records, two.alike().share_roots, two.table()[0])
-        return (RowLaw.of(two.table()[0], coding),), None
+        return (RowDistribution.of(two.table()[0], coding),), None
     rows = records.table(size)
     likeness = records.alike(size)
     numbers: dict[Hashable, int] = {}
@@ -136,7 +138,7 @@ def _kinds(records: Records, size: int, coding: Coding) -> tuple[tuple[RowLaw, .
     if len(examples) > MOST_KINDS:
         raise NoClosedForm(f"its rows have more than {MOST_KINDS} different distributions")
     _check_independence(records, likeness.share_roots, *examples)
-    return tuple(RowLaw.of(row, coding) for row in examples), kind_of_row
+    return tuple(RowDistribution.of(row, coding) for row in examples), kind_of_row
 
 
 def _plain_cells(row: Row) -> Hashable:
@@ -161,13 +163,13 @@ MOST_TERMS = 200_000_000
 
 
 @dataclass(frozen=True, eq=False)
-class Factor:
+class ValueFactor:
     """Values of a block of columns: how likely the person has them, and the chance that a row of each kind does."""
 
     weights: Array
     chances: Array  # a line for each value, a column for each kind of rows
 
-    def merged(self) -> "Factor":
+    def merged(self) -> "ValueFactor":
         """Return the factor with values of equal chances taken together, up to rounding."""
         if len(self.weights) == 1 or self.chances.shape[1] > 4:
             return self
@@ -176,7 +178,7 @@ class Factor:
         if rounded.shape[1] == 1:
             rounded = rounded[:, 0]
         _, first, inverse = np.unique(rounded, axis=0, return_index=True, return_inverse=True)
-        return Factor(np.bincount(inverse.reshape(-1), self.weights, len(first)), self.chances[first])
+        return ValueFactor(np.bincount(inverse.reshape(-1), self.weights, len(first)), self.chances[first])
 
     @cached_property
     def moments(self) -> Array:
@@ -196,16 +198,16 @@ class Factor:
         return np.asarray(self.weights @ self.chances)
 
 
-def product(factors: Sequence[Factor]) -> Factor:
+def product(factors: Sequence[ValueFactor]) -> ValueFactor:
     """Return all combinations of the values of some factors."""
     kinds = factors[0].chances.shape[1]
     if math.prod(len(factor.weights) for factor in factors) * kinds > MOST_LISTED * 2:
         raise NoClosedForm("the columns have too many combinations of values to list")
 
-    def both(left: Factor, right: Factor) -> Factor:
+    def both(left: ValueFactor, right: ValueFactor) -> ValueFactor:
         weights = np.multiply.outer(left.weights, right.weights).reshape(-1)
         chances = left.chances[:, None, :] * right.chances[None, :, :]
-        return Factor(weights, chances.reshape(len(weights), -1)).merged()
+        return ValueFactor(weights, chances.reshape(len(weights), -1)).merged()
 
     return reduce(both, factors)
 
@@ -221,7 +223,7 @@ class Response(ABC):
     def transform(self, rows: int) -> Array:
         """Return its Mellin transform, less one, along the line, for a number of rows of one kind."""
 
-    def expected(self, factors: Sequence[Factor], counts: Array, chances: Array) -> float:
+    def expected(self, factors: Sequence[ValueFactor], counts: Array, chances: Array) -> float:
         """Return its expected value over the person's values and the numbers of rows."""
         combinations = math.prod(len(factor.weights) for factor in factors)
         if combinations > MOST_AT_ONCE and counts.shape[1] == 1 and int(counts.min()) >= FEWEST_ROWS:
@@ -234,7 +236,7 @@ class Response(ABC):
         ]
         return min(1.0, float(everything.weights @ np.sum(values, axis=0)))
 
-    def _by_transform(self, factors: Sequence[Factor], rows: Array, chances: Array) -> float:
+    def _by_transform(self, factors: Sequence[ValueFactor], rows: Array, chances: Array) -> float:
         kernel = np.sum([chance * self.transform(int(n)) for n, chance in zip(rows, chances, strict=True)], axis=0)
         integrand = (kernel * np.prod([factor.moments for factor in factors], axis=0)).real
         total = float(np.prod([factor.weights.sum() for factor in factors]))
@@ -329,13 +331,13 @@ class Detail:
     `matches` is the chance to agree in the columns, `shares` to agree in the secret as well.
     """
 
-    values: Block
+    values: ColumnBlock
     matches: Array
     shares: Array
 
-    def factor(self, what: str) -> Factor:
+    def factor(self, what: str) -> ValueFactor:
         """Return one of the chances as a factor."""
-        return Factor(*_CHANCES[what](self))
+        return ValueFactor(*_CHANCES[what](self))
 
 
 def _unsure(detail: Detail) -> tuple[Array, Array]:
@@ -353,7 +355,7 @@ _CHANCES: dict[str, Callable[[Detail], tuple[Array, Array]]] = {
 }
 
 
-class Crowd:
+class MatchCounts:
     """One scene, with the factors that were worked out of it."""
 
     def __init__(self, scene: Scene, coding: Coding) -> None:
@@ -362,9 +364,9 @@ class Crowd:
         self._coding = coding
         self._groups = _joined([scene.person, *scene.kinds])
         self._fresh = scene.person.fresh.union(*(kind.fresh for kind in scene.kinds))
-        self._known: dict[tuple[Any, ...], Factor] = {}
+        self._known: dict[tuple[Any, ...], ValueFactor] = {}
 
-    def factors(self, columns: Sequence[str], secret: str | None = None, what: str = "matches") -> list[Factor]:
+    def factors(self, columns: Sequence[str], secret: str | None = None, what: str = "matches") -> list[ValueFactor]:
         """Return factors of a chance that a row has: 'matches', or also 'shares' or 'differs' in the secret."""
         factors = [] if self._fresh.isdisjoint(columns) else [self._alive(columns, what == "both")]
         for group in self._groups:
@@ -385,11 +387,11 @@ class Crowd:
         return len(self._scene.kinds)
 
     @staticmethod
-    def _constant(alive: Sequence[bool]) -> Factor:
+    def _constant(alive: Sequence[bool]) -> ValueFactor:
         """Return a factor that is one or zero for each kind of rows, whatever the person's values."""
-        return Factor(np.ones(1), np.array([alive], float))
+        return ValueFactor(np.ones(1), np.array([alive], float))
 
-    def _alive(self, columns: Sequence[str], twice: bool) -> Factor:
+    def _alive(self, columns: Sequence[str], twice: bool) -> ValueFactor:
         """Return a factor that is zero for kinds of rows that cannot agree in a column with a density."""
         person = self._scene.person.fresh
         alive = [(person | kind.fresh).isdisjoint(columns) for kind in self._scene.kinds]
@@ -400,7 +402,7 @@ class Crowd:
         values = self._scene.person.joint(told, self._coding)
         return Detail(values, self._chances(values, own), self._chances(values, told))
 
-    def _chances(self, values: Block, columns: Sequence[str]) -> Array:
+    def _chances(self, values: ColumnBlock, columns: Sequence[str]) -> Array:
         """Return the chance that a row of each kind has the values of the person in some columns."""
         chances = np.ones((len(values.codes), self._kinds))
         for place, kind in enumerate(self._scene.kinds):
@@ -412,7 +414,7 @@ class Crowd:
                 chances[:, place] = 0.0
         return chances
 
-    def expected(self, response: Response, factors: Sequence[Factor]) -> float:
+    def expected(self, response: Response, factors: Sequence[ValueFactor]) -> float:
         """Return the expected value of a response."""
         return response.expected(factors, self._scene.counts, self._scene.chances)
 
@@ -437,7 +439,7 @@ class Crowd:
         if self._kinds > 1:
             raise NoClosedForm("its rows have several distributions")
 
-    def distribution(self, factors: Sequence[Factor]) -> Array:
+    def distribution(self, factors: Sequence[ValueFactor]) -> Array:
         """Return the probabilities of 0, 1, ... rows that have a chance which is the product of these factors."""
         everything = product(factors)
         total = np.zeros(int(self._scene.counts.sum(axis=1).max()) + 1)
@@ -484,7 +486,7 @@ class Crowd:
             )
         return weights
 
-    def _observed(self, weights: Array, logs: Array, matches: Array, rest: Factor, others: int) -> float:
+    def _observed(self, weights: Array, logs: Array, matches: Array, rest: ValueFactor, others: int) -> float:
         """Return the probability of values with their secrets' numbers, over all numbers of rows."""
         total = 0.0
         outside = rest.chances[:, 0]
@@ -498,13 +500,13 @@ class Crowd:
         return total
 
 
-def _replaced(values: Block, place: int, code: int) -> Block:
+def _replaced(values: ColumnBlock, place: int, code: int) -> ColumnBlock:
     codes = values.codes.copy()
     codes[:, place] = code
-    return Block(values.columns, codes, values.probabilities)
+    return ColumnBlock(values.columns, codes, values.probabilities)
 
 
-def _joined(laws: Sequence[RowLaw]) -> list[tuple[str, ...]]:
+def _joined(laws: Sequence[RowDistribution]) -> list[tuple[str, ...]]:
     """Return the columns in groups such that no block of any law reaches over two of them."""
     groups: list[tuple[str, ...]] = []
     known = {column for block in laws[0].blocks for column in block.columns}
@@ -517,7 +519,7 @@ def _joined(laws: Sequence[RowLaw]) -> list[tuple[str, ...]]:
     return groups
 
 
-def _sums(counts: Array, chances: Factor) -> Array:
+def _sums(counts: Array, chances: ValueFactor) -> Array:
     """Return the probabilities of sums of binomial numbers, averaged over the lines of chances."""
     if counts.size == 1:
         return _binomial_mixture(int(counts[0]), chances.weights, chances.chances[:, 0])

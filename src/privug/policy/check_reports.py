@@ -16,7 +16,7 @@ from privug.errors import ArgumentError, PrivugError
 from privug.escaping import inert
 from privug.output import as_json
 from privug.pictures import plots
-from privug.policy.checks import Check, Outcome
+from privug.policy.declared_checks import Check, Outcome
 from privug.policy.policies import Policy
 from privug.policy.verdict import Status, Verdict, all_of
 from privug.progress import ProgressMeter

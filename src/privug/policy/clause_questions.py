@@ -3,8 +3,9 @@
 import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
+from privug.arguments import NumberRange
 from privug.attack import Attack, Result
 from privug.errors import QuestionError, UnsuitableEngine
 from privug.inference.question import Question, argument_names
@@ -18,6 +19,7 @@ from privug.program.calls import Opaque
 from privug.program.staged import called
 
 SAMPLES = 100_000
+ExceptProbability = Annotated[float, NumberRange(0, 1, below=True)]
 
 
 @dataclass(frozen=True)

@@ -23,8 +23,8 @@ from privug.leakage.finite import Pairs, distinct_values, pairs_of, shares_of
 from privug.model.node import Array, Kind
 from privug.model.values import key_of
 from privug.policy.clauses import BoundsClause
-from privug.policy.monitoring.tasks import Task
-from privug.policy.output_levels import SEEN, Constant, Listed, OutputLevels
+from privug.policy.monitoring.clause_tasks import ClauseTask
+from privug.policy.output_levels import SEEN, ConstantLevel, ListedLevels, OutputLevels
 from privug.policy.policies import Clause, allowing, error_allowed
 from privug.policy.verdict import Evidence, Status
 
@@ -43,7 +43,7 @@ def share_of_error(decision: int) -> float:
 
 
 @dataclass(frozen=True)
-class Draws:
+class SamplingPlan:
     """How a decision is sampled: how many draws, from which seed, and how likely it may be wrong."""
 
     samples: int
@@ -59,7 +59,7 @@ class Draws:
     def _mass(self) -> float:
         return self.error / 4
 
-    def looks(self) -> list["Draws"]:
+    def looks(self) -> list["SamplingPlan"]:
         """Return the draws to look at: fewer come first if these are many, as to refuse needs no certainty."""
         first = replace(self, error=LIFELONG)
         return [first, self] if first.enough < self.enough else [self]
@@ -73,7 +73,7 @@ class Draws:
         return set(map(key_of, outputs))
 
     def judge(
-        self, tasks: Sequence[Task], foreseen: AbstractSet[Hashable], seconds: float | None
+        self, tasks: Sequence[ClauseTask], foreseen: AbstractSet[Hashable], seconds: float | None
     ) -> dict[Clause, list[OutputLevels]]:
         """Return what samples say of each clause after each output that is foreseen.
 
@@ -109,16 +109,16 @@ class Draws:
             )
 
 
-def _levels(task: Task, joint: Joint, foreseen: AbstractSet[Hashable], engine: str) -> OutputLevels:
+def _levels(task: ClauseTask, joint: Joint, foreseen: AbstractSet[Hashable], engine: str) -> OutputLevels:
     clause = task.since_the_start()
     if joint.secret.kind is Kind.DISCRETE:
         pairs = _among(pairs_of(joint), foreseen)
         levels = clause.levels(pairs, task.origin if task.compares else joint.secret)
         if levels is not None:
-            return Listed.of_pairs(clause, levels, pairs, engine).with_missing(foreseen)
+            return ListedLevels.of_pairs(clause, levels, pairs, engine).with_missing(foreseen)
     if isinstance(task.clause, BoundsClause):
         return _one_by_one(clause, joint, foreseen, engine).with_missing(foreseen)
-    return Constant(clause, Status.UNDECIDED, SEEN, reason=f"{clause.about} is known only where it is exact")
+    return ConstantLevel(clause, Status.UNDECIDED, SEEN, reason=f"{clause.about} is known only where it is exact")
 
 
 def _among(pairs: Pairs, foreseen: AbstractSet[Hashable]) -> Pairs:
@@ -135,12 +135,14 @@ def _among(pairs: Pairs, foreseen: AbstractSet[Hashable]) -> Pairs:
     )
 
 
-def _one_by_one(clause: Clause, joint: Joint, foreseen: AbstractSet[Hashable], engine: str) -> Listed:
+def _one_by_one(clause: Clause, joint: Joint, foreseen: AbstractSet[Hashable], engine: str) -> ListedLevels:
     """Return the number of a clause that needs the posterior samples of each output."""
     codes, outputs = distinct_values(joint.output.batch)
     places = [place for place, output in enumerate(outputs) if key_of(output) in foreseen]
     evidence = [_evidence(clause, joint, outputs[place], codes == place, len(places)) for place in places]
-    return Listed.of_evidence(clause, SEEN, evidence, [float(np.mean(codes == place)) for place in places], engine)
+    return ListedLevels.of_evidence(
+        clause, SEEN, evidence, [float(np.mean(codes == place)) for place in places], engine
+    )
 
 
 def _evidence(clause: Clause, joint: Joint, output: object, which: Array, outputs: int) -> Evidence:

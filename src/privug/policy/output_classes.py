@@ -14,7 +14,7 @@ from privug.inference.joint import Joint
 from privug.leakage.finite import Pairs, pairs_of
 from privug.model.node import Array, Kind
 from privug.model.values import key_of
-from privug.policy.asking import RunOptions, asked
+from privug.policy.clause_questions import RunOptions, asked
 from privug.policy.people import people_apart
 from privug.policy.policies import Clause, Policy
 from privug.policy.verdict import Status, all_of
@@ -27,7 +27,7 @@ Class = tuple[int, ...]
 
 
 @dataclass(frozen=True, eq=False)
-class View:
+class ClauseJoint:
     """What one clause asks about, of one person, together with the outputs: a matrix with a row for each of these."""
 
     matrix: Array
@@ -52,21 +52,21 @@ class View:
 
 
 @dataclass(frozen=True, eq=False)
-class Views:
+class ClauseJoints:
     """All that a policy asks about a program with finitely many outputs, known exactly."""
 
     policy: Policy
     outputs: Sequence[Any]
     marginal: Array
-    of_clause: Mapping[Clause, list[View]]
+    of_clause: Mapping[Clause, list[ClauseJoint]]
 
     @classmethod
-    def of(cls, attack: Attack, policy: Policy, options: RunOptions) -> "Views":
+    def of(cls, attack: Attack, policy: Policy, options: RunOptions) -> "ClauseJoints":
         """Compute the joints of the outputs and what each clause asks about, or refuse."""
         places: dict[Any, int] = {}
         outputs: Sequence[Any] = []
         marginal = np.zeros(0)
-        found: dict[Clause, list[View]] = {}
+        found: dict[Clause, list[ClauseJoint]] = {}
         for clause in dict.fromkeys(policy.clauses()):
             for person in people_apart(attack, clause):
                 result = options.run(asked(attack, clause, person), None)
@@ -79,7 +79,7 @@ class Views:
                     raise UnsuitableEngine("the outputs differ from one part of the policy to the other; round them")
                 matrix = np.zeros((len(outputs), len(pairs.secrets)))
                 matrix[order] = pairs.matrix().T
-                found.setdefault(clause, []).append(View(matrix, pairs.secrets, result.prior, pairs.method))
+                found.setdefault(clause, []).append(ClauseJoint(matrix, pairs.secrets, result.prior, pairs.method))
         return cls(policy, outputs, marginal, found)
 
     @cached_property
@@ -95,7 +95,7 @@ class Views:
         return rows
 
     def keep(self, classes: Sequence[Class]) -> Array:
-        """Say of each class whether the policy holds after it; where averages matter, the classes are a partition."""
+        """Return for each class whether the policy holds after it; for averages the classes are a partition."""
         return np.concatenate([[status is Status.HOLDS for status, _ in some] for some in self._judged(classes)])
 
     def excess(self, classes: Sequence[Class]) -> Array:
@@ -123,7 +123,7 @@ class Views:
             for one in zip(*everyone, strict=True)
         ]
 
-    def _of_view(self, clause: Clause, view: View, members: Array) -> list[tuple[Status, float]]:
+    def _of_view(self, clause: Clause, view: ClauseJoint, members: Array) -> list[tuple[Status, float]]:
         if clause.on_average:
             number = clause.average(view.joint(members))
             return [(clause.limit.judge(number), clause.limit.excess(number.value))] * len(members)

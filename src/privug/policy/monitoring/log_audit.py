@@ -9,8 +9,8 @@ from privug.digits import how_many
 from privug.escaping import inert
 from privug.policy.monitoring.log import Entry, LogError, decoded, read
 from privug.policy.monitoring.monitor import Monitor, check_header, known_queries, query_of
-from privug.policy.monitoring.particles import Draws
-from privug.policy.monitoring.queries import Answered, Query
+from privug.policy.monitoring.queries import Answered, MonitoredQuery
+from privug.policy.monitoring.sampled_decisions import SamplingPlan
 from privug.policy.policies import Policy
 
 
@@ -91,7 +91,7 @@ def audit_log(
 class _Replay:
     """The decisions of a log, taken again one after the other."""
 
-    def __init__(self, monitor: Monitor, queries: Mapping[str, Query]) -> None:
+    def __init__(self, monitor: Monitor, queries: Mapping[str, MonitoredQuery]) -> None:
         self.problems: list[str] = []
         self._monitor, self._queries = monitor, queries
         self._derived = 0
@@ -113,8 +113,8 @@ class _Replay:
         if answered:
             known.append(Answered(query, decoded(entry["answer"]), entry["continuous"], entry["repeatable"]))
 
-    def _compare(self, entry: Entry, query: Query, known: Sequence[Answered]) -> None:
-        draws = Draws(*entry["draws"]) if entry["draws"] is not None else Draws(1, 0, 0.05)
+    def _compare(self, entry: Entry, query: MonitoredQuery, known: Sequence[Answered]) -> None:
+        draws = SamplingPlan(*entry["draws"]) if entry["draws"] is not None else SamplingPlan(1, 0, 0.05)
         decision = self._monitor.judge.decide(query, known, draws)
         self._derived += 1
         found, logged = str(decision.verdict.status), entry["verdict"]["status"]

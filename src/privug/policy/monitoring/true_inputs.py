@@ -12,12 +12,12 @@ from privug.model.node import ConstantValue, Node
 from privug.model.table import Row
 from privug.model.variable import RandomVariable
 from privug.observation.likelihood import equal_values
-from privug.policy.monitoring.queries import Answered, Query, as_taken
+from privug.policy.monitoring.queries import Answered, MonitoredQuery, as_taken
 from privug.prior.family import Draw
 from privug.prior.table import Records
 
 
-def true_inputs(truth: Any, query: Query, prior: Mapping[str, Any]) -> dict[str, Any]:
+def true_inputs(truth: Any, query: MonitoredQuery, prior: Mapping[str, Any]) -> dict[str, Any]:
     """Return the true inputs as programs take them; refuse those that are missing or impossible under the prior."""
     if not isinstance(truth, Mapping):
         raise ArgumentError(f"ask: truth must be a dict from inputs to their true values, not {shown(truth)}")
@@ -48,7 +48,7 @@ def check_against_answers(inputs: Mapping[str, Any], history: Sequence[Answered]
 
 
 def _impossible(known: Any, value: Any) -> str | None:
-    """Say why a true value cannot be, if it is seen to be so."""
+    """Return why a true value cannot be, if it is seen to be so."""
     if isinstance(known, Records):
         return _impossible_table(known, value)
     if isinstance(known, Row) and isinstance(value, Row):
@@ -90,7 +90,7 @@ def _outside(node: Node, value: Any) -> str | None:
     if np.any(numbers < low) or np.any(numbers > high):
         return f"lies between {low:g} and {high:g}, and {shown(value)} does not"
     fractions = node.dtype.kind in "bi" and np.any(numbers != np.floor(numbers))
-    return f"is a whole number, never {shown(value)}" if fractions else None
+    return f"is an integer, never {shown(value)}" if fractions else None
 
 
 def _number(end: Any) -> float:

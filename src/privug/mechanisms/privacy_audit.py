@@ -10,19 +10,19 @@ import math
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Annotated, Any, Literal
 
 import numpy as np
 import scipy
 
-from privug.arguments import LARGEST, is_number, kinds_checked, shortened, shown
+from privug.arguments import LARGEST, NumberRange, is_number, kinds_checked, shortened, shown
 from privug.attack import Attack
 from privug.errors import ArgumentError, ProgramError, UnsuitableEngine
 from privug.estimate import CONFIDENCE, Estimate
 from privug.inference.belief import Belief
 from privug.inference.graph.affine import affine_roots
 from privug.inference.measure.curve import Curve
-from privug.mechanisms.guarantee import Guarantee, check_number, check_whole, gaussian_delta, largest
+from privug.mechanisms.guarantee import Guarantee, gaussian_delta, largest
 from privug.mechanisms.mechanism import promised
 from privug.mechanisms.paths.comparisons import Conditions, Forest, PathDensity, Uncomparable, largest_log_ratio
 from privug.mechanisms.paths.log_laws import Unintegrable
@@ -50,7 +50,7 @@ ABOVE_ONE = tuple(float(order) for order in np.geomspace(1 / 64, 1024, 65))  # b
 
 
 @dataclass(frozen=True)
-class Noise:
+class LocatedNoise:
     """A number with continuous noise: where it lies, how wide it is."""
 
     family: Any
@@ -136,7 +136,7 @@ def _is_known_noise(family: Family) -> bool:
     return family.gaussian or (isinstance(family, ScalarFamily) and family.kernel is Kernel.TWO_SIDED_EXPONENTIAL)
 
 
-def _noise_of(leaf: Any) -> Noise | None:
+def _noise_of(leaf: Any) -> LocatedNoise | None:
     """Take a number apart into a known part and Laplace or normal noise, if it is made of these."""
     if not isinstance(leaf, RandomVariable) or leaf.ndim:
         return None
@@ -151,7 +151,7 @@ def _noise_of(leaf: Any) -> Noise | None:
     centre, scale = (float(constant_value(parent)) for parent in root.parents)
     rng = np.random.Generator(np.random.SFC64(0))
     known = Plan([leaf.node], [root]).run(1, rng, {root: np.array([centre])})[0]
-    return Noise(family_of(root), float(known[0]), abs(float(slope)) * scale)
+    return LocatedNoise(family_of(root), float(known[0]), abs(float(slope)) * scale)
 
 
 def _roots(leaf: Any) -> list[Node]:
@@ -314,7 +314,7 @@ class Feature:
 
 
 @dataclass(frozen=True)
-class Event:
+class OutputEvent:
     """A set of outputs: those whose feature lies in one of some bins, or is one of some values."""
 
     feature: Feature
@@ -396,7 +396,7 @@ def _last_bit(values: Array) -> Array:
     return np.asarray((exponents - 53 + np.log2(lowest).astype(np.int64)) * (whole != 0))
 
 
-def _best_event(features: Iterator[Feature], half: int, delta: float, level: float) -> Event | None:
+def _best_event(features: Iterator[Feature], half: int, delta: float, level: float) -> OutputEvent | None:
     best, chosen = 0.0, None
     for feature in features:
         for event in _events(feature, half):
@@ -407,7 +407,7 @@ def _best_event(features: Iterator[Feature], half: int, delta: float, level: flo
     return chosen
 
 
-def _events(feature: Feature, half: int) -> Iterator[Event]:
+def _events(feature: Feature, half: int) -> Iterator[OutputEvent]:
     """Yield sets of values or bins, by how much likelier they are for one input than for the other."""
     a, b = feature.one[:half], feature.other[:half]
     pooled = np.concatenate([a, b])
@@ -422,7 +422,7 @@ def _events(feature: Feature, half: int) -> Iterator[Event]:
     for size, place in enumerate(order, start=1):
         chosen[place] = True
         if size in sizes:
-            yield Event(feature, edges, chosen.copy(), single)
+            yield OutputEvent(feature, edges, chosen.copy(), single)
 
 
 def _bound(hits: int, samples: int, other_hits: int, other_samples: int, delta: float, level: float) -> float:
@@ -441,7 +441,7 @@ class _Released:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class OutputPaths:
     """The paths that lead to one output, numbers with a density aside: those paths share these."""
 
     log_probability: float
@@ -449,12 +449,12 @@ class Outcome:
     moving: bool
 
 
-class Outcomes:
+class ProgramPaths:
     """What a program may return for one input."""
 
     def __init__(self, program: Callable[..., Any], arguments: Arguments) -> None:
         self._conditions = Conditions()
-        self.all: dict[Hashable, Outcome] = {}
+        self.all: dict[Hashable, OutputPaths] = {}
         for path in paths(program, *arguments, self._conditions.possible):
             log = Forest.of(self._conditions, path.decisions).log_probability()
             if np.isneginf(log):
@@ -463,8 +463,8 @@ class Outcomes:
             moving = any(isinstance(leaf, RandomVariable) for leaf in leaves)
             plain = [_Released if isinstance(leaf, RandomVariable) else hashable(leaf) for leaf in leaves]
             key = structure, tuple(plain)
-            known = self.all.get(key, Outcome(-math.inf, (), moving))
-            self.all[key] = Outcome(float(np.logaddexp(known.log_probability, log)), (*known.paths, path), moving)
+            known = self.all.get(key, OutputPaths(-math.inf, (), moving))
+            self.all[key] = OutputPaths(float(np.logaddexp(known.log_probability, log)), (*known.paths, path), moving)
 
     def logs(self, keys: Iterable[Hashable]) -> Array:
         """Return the logarithms of the probabilities of some outputs."""
@@ -483,7 +483,7 @@ class Outcomes:
 def compare_paths(program: Callable[..., Any], one: Arguments, other: Arguments, promise: Guarantee) -> Estimate | str:
     """Return how far apart the outputs for two inputs are by the measure of a promise, or why that is not known."""
     try:
-        first, second = Outcomes(program, one), Outcomes(program, other)
+        first, second = ProgramPaths(program, one), ProgramPaths(program, other)
         keys = dict.fromkeys([*first.all, *second.all])
         outcomes = [first.all.get(key) or second.all[key] for key in keys]
         moving = [key for key, outcome in zip(keys, outcomes, strict=True) if outcome.moving]
@@ -502,7 +502,6 @@ def compare_paths(program: Callable[..., Any], one: Arguments, other: Arguments,
         return str(problem)
 
 
-ENGINES = ("auto", "exact", "sample")
 SLACK = 1e-9  # by how much rounding may make an exact result exceed a promise that is kept exactly
 TRIED = 8  # draws of an output that are looked at for NaN
 DELTA = 1e-6  # where a promise of rho is tested on samples
@@ -615,10 +614,10 @@ def audit(
     neighbours: Sequence[tuple[Any, Any]],
     *,
     guarantee: Guarantee | None = None,
-    engine: str = "auto",
-    samples: int = 100_000,
+    engine: Literal["auto", "exact", "sample"] = "auto",
+    samples: Annotated[int, NumberRange(100)] = 100_000,
     seed: int = 0,
-    confidence: float = CONFIDENCE,
+    confidence: Annotated[float, NumberRange(0.5, 1, below=True)] = CONFIDENCE,
 ) -> Audit:
     """Measure how far apart a mechanism's outputs are for neighbouring inputs, against what it promises.
 
@@ -638,11 +637,6 @@ def audit(
       measured  epsilon is 1 (exact)
       verdict   BROKEN: epsilon is 1, more than 0.5, for the neighbours [0, 1] and [0, 3]
     """
-    if engine not in ENGINES:
-        raise ArgumentError(f"audit: engine must be one of {', '.join(map(repr, ENGINES))}, not {engine!r}")
-    check_whole("audit", "samples", samples, 100)
-    check_whole("audit", "seed", seed, 0)
-    check_number("audit", "confidence", confidence, 0.5, 1 - 1e-12)
     pairs = _neighbouring_pairs(neighbours)
     promise = _promise(mechanism, guarantee)
     findings = []
@@ -650,7 +644,7 @@ def audit(
         arguments = _arguments(mechanism, pair[0]), _arguments(mechanism, pair[1])
         lifted = [_output(mechanism, of_one, data) for of_one, data in zip(arguments, pair, strict=True)]
         sampled = partial(_sampled, promise, samples, 1 - (1 - confidence) / len(pairs), [seed, place])
-        question = _Pair(mechanism, pair, arguments, promise, engine, sampled)
+        question = _NeighbourPair(mechanism, pair, arguments, promise, engine, sampled)
         try:
             findings.append(question.finding([taken_apart(output) for output in lifted]))
         except OtherForm:  # such as now a number, and now None
@@ -659,7 +653,7 @@ def audit(
 
 
 @dataclass(frozen=True)
-class _Pair:
+class _NeighbourPair:
     """Two neighbouring inputs, and how what they lead to is compared."""
 
     mechanism: Callable[..., Any]
@@ -724,7 +718,7 @@ def _output(mechanism: Callable[..., Any], arguments: Arguments, data: Any) -> A
 
 
 def _is_nan(output: Any) -> bool:
-    """Say whether a number in an output is NaN in the first draws."""
+    """Return whether a number in an output is NaN in the first draws."""
     leaves = [leaf for leaf in flatten(output)[1] if isinstance(leaf, float | np.ndarray | RandomVariable)]
     nodes = [node for node in map(as_node, leaves) if node.dtype.kind == "f"]
     try:

@@ -327,7 +327,7 @@ class System:
             "whether figures are rounded (base=), zeros are published (zeros=), or marks mean something else"
         )
 
-    def components(self, low: Sequence[float], high: Sequence[float]) -> "Iterator[Component]":
+    def components(self, low: Sequence[float], high: Sequence[float]) -> "Iterator[SystemComponent]":
         """Yield the parts of the system that have no open variable in common."""
         root = list(range(len(self.variables)))
 
@@ -351,11 +351,11 @@ class System:
                 fixed = sum(sign * low[i] for i, sign in whole if low[i] >= high[i])
                 rows.setdefault(find(terms[0][0]), []).append((tuple(terms), -fixed))
         for first, places in members.items():
-            yield Component(tuple(places), tuple(dict.fromkeys(rows.get(first, ()))))
+            yield SystemComponent(tuple(places), tuple(dict.fromkeys(rows.get(first, ()))))
 
 
 @dataclass(frozen=True)
-class Component:
+class SystemComponent:
     """Open variables, and the equations between them: terms, and what they sum to."""
 
     places: tuple[int, ...]

@@ -19,7 +19,7 @@ from privug.model.node import Array, Node, ancestors
 from privug.model.plan import Plan
 from privug.model.structure import flatten
 from privug.model.variable import RandomVariable, as_node
-from privug.policy.monitoring.queries import Query
+from privug.policy.monitoring.queries import MonitoredQuery
 from privug.prior.family import Draw
 from privug.prior.table import Records, form_of
 from privug.program import lifting
@@ -31,7 +31,7 @@ class NotNormal(Exception):
     """An answer is not affine in normal inputs; the message says why."""
 
 
-def form_of_answer(query: Query, prior: Mapping[str, Any]) -> tuple[Node, Form]:
+def form_of_answer(query: MonitoredQuery, prior: Mapping[str, Any]) -> tuple[Node, Form]:
     """Return a query's output, which must be one number, as an affine function of normal inputs."""
     try:
         output = lifting.apply(query.program, [], {name: prior[name] for name in query.names}).output
@@ -48,7 +48,7 @@ def form_of_answer(query: Query, prior: Mapping[str, Any]) -> tuple[Node, Form]:
     return node, form
 
 
-def knowing(prior: Mapping[str, Any], answers: Sequence[tuple[Query, float]]) -> dict[str, Any]:
+def knowing(prior: Mapping[str, Any], answers: Sequence[tuple[MonitoredQuery, float]]) -> dict[str, Any]:
     """Return the prior of an attacker who also knows exact values of continuous answers."""
     if not answers:
         return dict(prior)
@@ -62,8 +62,10 @@ def knowing(prior: Mapping[str, Any], answers: Sequence[tuple[Query, float]]) ->
     return {name: _rebuilt(value, images) for name, value in prior.items()}
 
 
-def is_determined(query: Query, prior: Mapping[str, Any], answers: Sequence[tuple[Query, float]]) -> bool:
-    """Say whether an answer follows from earlier exact values: it then tells nothing new."""
+def is_determined(
+    query: MonitoredQuery, prior: Mapping[str, Any], answers: Sequence[tuple[MonitoredQuery, float]]
+) -> bool:
+    """Return whether an answer follows from earlier exact values: it then tells nothing new."""
     if not answers:
         return False
     try:

@@ -27,10 +27,10 @@ class TooManyStates(Exception):
 
 def listed(targets: Sequence[Node], most: int) -> tuple[list[Array], Array]:
     """Return the values of the targets in all combinations that are possible, and their probabilities."""
-    return _Listing(targets, most).result()
+    return _RowListing(targets, most).result()
 
 
-class _Listing:
+class _RowListing:
     def __init__(self, targets: Sequence[Node], most: int) -> None:
         self._targets, self._most = list(targets), most
         self._scopes: dict[Place | None, list[Node]] = {}
@@ -156,15 +156,15 @@ class Coding:
 
 
 @dataclass(frozen=True, eq=False)
-class Block:
+class ColumnBlock:
     """Columns that depend on one another: the combinations of their values and how likely each is."""
 
     columns: tuple[str, ...]
     codes: Array
     probabilities: Array
-    _marginals: dict[tuple[str, ...], "Block"] = field(default_factory=dict, repr=False)
+    _marginals: dict[tuple[str, ...], "ColumnBlock"] = field(default_factory=dict, repr=False)
 
-    def marginal(self, columns: Iterable[str], coding: Coding) -> "Block":
+    def marginal(self, columns: Iterable[str], coding: Coding) -> "ColumnBlock":
         """Return the distribution of some of the columns."""
         chosen = tuple(column for column in self.columns if column in columns)
         if chosen not in self._marginals:
@@ -172,7 +172,7 @@ class Block:
             keys = coding.keys(chosen, codes)[0]
             _, first, inverse = np.unique(keys, return_index=True, return_inverse=True)
             weights = np.bincount(inverse.reshape(-1), self.probabilities, len(first))
-            self._marginals[chosen] = Block(chosen, codes[first], weights)
+            self._marginals[chosen] = ColumnBlock(chosen, codes[first], weights)
         return self._marginals[chosen]
 
     def chances(self, columns: Sequence[str], codes: Array, coding: Coding) -> Array:
@@ -185,39 +185,41 @@ class Block:
 
 
 @dataclass(frozen=True, eq=False)
-class RowLaw:
+class RowDistribution:
     """The distribution of a row. In `fresh` columns values have a density: no two independent rows agree there."""
 
-    blocks: tuple[Block, ...]
+    blocks: tuple[ColumnBlock, ...]
     fresh: frozenset[str]
 
     @classmethod
-    def of(cls, row: Row, coding: Coding) -> "RowLaw":
+    def of(cls, row: Row, coding: Coding) -> "RowDistribution":
         """Work out the distribution of a row."""
         plain = {name: value for name, value in row._asdict().items() if not isinstance(value, RandomVariable)}
         cells = {name: value.node for name, value in row._asdict().items() if isinstance(value, RandomVariable)}
         fresh = frozenset(name for name, node in cells.items() if node.kind is Kind.CONTINUOUS)
-        blocks = [Block((name,), coding.codes(name, [value])[:, None], np.ones(1)) for name, value in plain.items()]
+        blocks = [
+            ColumnBlock((name,), coding.codes(name, [value])[:, None], np.ones(1)) for name, value in plain.items()
+        ]
         discrete = {name: node for name, node in cells.items() if name not in fresh}
         blocks += [_block({name: discrete[name] for name in names}, coding) for names in _dependent(discrete)]
         return cls(tuple(blocks), fresh)
 
-    def joint(self, columns: Sequence[str], coding: Coding) -> Block:
+    def joint(self, columns: Sequence[str], coding: Coding) -> ColumnBlock:
         """Return all combinations of values of some columns that do not have a density."""
         touched = [block for block in self.blocks if not set(block.columns).isdisjoint(columns)]
         parts = [block.marginal(columns, coding) for block in touched]
-        return reduce(_combined, parts, Block((), np.zeros((1, 0), np.int64), np.ones(1)))
+        return reduce(_combined, parts, ColumnBlock((), np.zeros((1, 0), np.int64), np.ones(1)))
 
-    def knowing(self, known: Mapping[str, Any], coding: Coding) -> "RowLaw":
+    def knowing(self, known: Mapping[str, Any], coding: Coding) -> "RowDistribution":
         """Return the distribution of the row, given the values of some columns."""
         columns = {column for block in self.blocks for column in block.columns} | self.fresh
         for name in known:
             if name not in columns:
                 raise ArgumentError(f"person: there is no column {name!r}; the table has {', '.join(sorted(columns))}")
-        return RowLaw(tuple(_conditioned(block, known, coding) for block in self.blocks), self.fresh)
+        return RowDistribution(tuple(_conditioned(block, known, coding) for block in self.blocks), self.fresh)
 
 
-def _conditioned(block: Block, known: Mapping[str, Any], coding: Coding) -> Block:
+def _conditioned(block: ColumnBlock, known: Mapping[str, Any], coding: Coding) -> ColumnBlock:
     agrees = np.ones(len(block.codes), bool)
     for position, column in enumerate(block.columns):
         if column in known:
@@ -226,7 +228,7 @@ def _conditioned(block: Block, known: Mapping[str, Any], coding: Coding) -> Bloc
     if total <= 0:
         shown = ", ".join(f"{column}={known[column]!r}" for column in block.columns if column in known)
         raise ImpossibleObservation(f"person: a row with {shown} has probability zero")
-    return Block(block.columns, block.codes[agrees], block.probabilities[agrees] / total)
+    return ColumnBlock(block.columns, block.codes[agrees], block.probabilities[agrees] / total)
 
 
 def _dependent(cells: Mapping[str, Node]) -> list[list[str]]:
@@ -244,7 +246,7 @@ def _dependent(cells: Mapping[str, Node]) -> list[list[str]]:
     return [names for _, names in joined]
 
 
-def _block(cells: Mapping[str, Node], coding: Coding) -> Block:
+def _block(cells: Mapping[str, Node], coding: Coding) -> ColumnBlock:
     nodes = list(cells.values())
     if any(node.shape for node in nodes):
         raise NoClosedForm("some cells hold several values")
@@ -253,7 +255,7 @@ def _block(cells: Mapping[str, Node], coding: Coding) -> Block:
     except TooManyStates:
         raise NoClosedForm(f"the values of {', '.join(cells)} together are too many to list") from None
     columns = [_coded(name, node, array, coding) for (name, node), array in zip(cells.items(), arrays, strict=True)]
-    everything = Block(tuple(cells), np.stack(columns, axis=1), weights / math.fsum(weights.tolist()))
+    everything = ColumnBlock(tuple(cells), np.stack(columns, axis=1), weights / math.fsum(weights.tolist()))
     return everything.marginal(cells, coding)
 
 
@@ -263,7 +265,7 @@ def _coded(name: str, node: Node, array: Array, coding: Coding) -> Array:
     return coding.codes(name, values)[inverse.reshape(-1)]
 
 
-def _combined(left: Block, right: Block) -> Block:
+def _combined(left: ColumnBlock, right: ColumnBlock) -> ColumnBlock:
     size = len(left.codes) * len(right.codes)
     if size * (len(left.columns) + len(right.columns)) > MOST_CELLS:
         raise NoClosedForm("the columns have too many combinations of values to list")
@@ -271,4 +273,4 @@ def _combined(left: Block, right: Block) -> Block:
         [np.repeat(left.codes, len(right.codes), axis=0), np.tile(right.codes, (len(left.codes), 1))], axis=1
     )
     weights = np.multiply.outer(left.probabilities, right.probabilities).reshape(-1)
-    return Block((*left.columns, *right.columns), codes, weights)
+    return ColumnBlock((*left.columns, *right.columns), codes, weights)

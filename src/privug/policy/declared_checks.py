@@ -7,12 +7,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from privug.arguments import check_kind, is_number, shown
+from privug.arguments import check_kind
 from privug.attack import Attack
-from privug.errors import ArgumentError
 from privug.observation.observations import as_observation
-from privug.policy.asking import SAMPLES
 from privug.policy.checking import check
+from privug.policy.clause_questions import SAMPLES, ExceptProbability
 from privug.policy.policies import Policy
 from privug.policy.verdict import Verdict
 
@@ -49,10 +48,7 @@ class Check:
             check_kind("Check", name, getattr(self, name), (str,))
         if self.observe is not None:
             object.__setattr__(self, "observe", as_observation(self.observe))
-        if not is_number(self.except_probability) or not 0 <= self.except_probability < 1:
-            raise ArgumentError(
-                f"Check: except_probability must lie between 0 and 1, not {shown(self.except_probability)}"
-            )
+        check_kind("Check", "except_probability", self.except_probability, (ExceptProbability,))
 
     def run(
         self, *, engine: str | None = None, samples: int | None = None, seed: int = 0, seconds: float | None = None

@@ -10,7 +10,7 @@ from privug.estimate import Estimate
 from privug.inference.belief import Belief
 from privug.leakage.finite import Pairs
 from privug.model.node import Array
-from privug.policy.asking import asked
+from privug.policy.clause_questions import asked
 from privug.policy.clauses import ChangeClause, MeasureClause
 from privug.policy.people import people_apart
 from privug.policy.policies import Clause, Levels, Policy
@@ -41,7 +41,7 @@ class SinceTheStart(Clause):
 
 
 @dataclass(frozen=True, eq=False)
-class Task:
+class ClauseTask:
     """A clause and the question that it asks of an attack; `start` is the attack without any answer yet."""
 
     clause: Clause
@@ -69,11 +69,11 @@ class Task:
         return belief
 
 
-def tasks_of(policy: Policy, attack: Attack, start: Attack | None) -> list[Task]:
+def tasks_of(policy: Policy, attack: Attack, start: Attack | None) -> list[ClauseTask]:
     """Return what a policy asks of an attack; `start` is the attack before any answer."""
     found = []
     for clause in dict.fromkeys(policy.clauses()):
         for person in people_apart(attack, clause):
             first = None if start is None else asked(start, clause, person)
-            found.append(Task(clause, asked(attack, clause, person), first))
+            found.append(ClauseTask(clause, asked(attack, clause, person), first))
     return found

@@ -27,7 +27,7 @@ Measure = Callable[[Result], Estimate]
 
 
 @dataclass(frozen=True)
-class Refusal:
+class NoNumber:
     """Why a cell has no number, and the kind of error that said so."""
 
     reason: str
@@ -37,28 +37,28 @@ class Refusal:
         return inert(f"none: {self.reason}")
 
 
-Cell = Estimate | Refusal
+Cell = Estimate | NoNumber
 
 
 @dataclass(frozen=True)
-class Outcome:
+class AttackMeasures:
     """The measures of one attack, or why it could not be run, and the engine that answered."""
 
     cells: Mapping[str, Cell]
     engine: str = ""
-    refusal: Refusal | None = None
+    refusal: NoNumber | None = None
     titles: Mapping[str, str] = field(default_factory=dict)
     """What tables call the answers to questions: beliefs after what was seen, or after the worst output."""
 
     @property
-    def unanswered(self) -> Refusal | None:
+    def unanswered(self) -> NoNumber | None:
         """Why there is no number at all; None if there is one."""
-        refused = [cell for cell in self.cells.values() if isinstance(cell, Refusal)]
+        refused = [cell for cell in self.cells.values() if isinstance(cell, NoNumber)]
         return self.refusal or (refused[0] if refused and len(refused) == len(self.cells) else None)
 
     def cell(self, measure: str) -> Cell:
         """Return a measure, or why there is none."""
-        return self.cells.get(measure) or self.refusal or Refusal("this measure does not apply here")
+        return self.cells.get(measure) or self.refusal or NoNumber("this measure does not apply here")
 
 
 @dataclass(frozen=True)
@@ -70,14 +70,14 @@ class Job:
 
 
 @dataclass(frozen=True)
-class Settings:
+class StudySettings:
     """What is measured of every attack, and how it is run."""
 
     measures: Mapping[str, Measure] | None
     further: Mapping[str, Measure]
     options: Mapping[str, Any]
 
-    def outcome(self, job: Job) -> Outcome:
+    def outcome(self, job: Job) -> AttackMeasures:
         """Run one attack; what Privug refuses is told in place of numbers."""
         try:
             result = job.make().run(observe=job.observe, **self.options)
@@ -86,10 +86,10 @@ class Settings:
         except StudyError:
             raise
         except PrivugError as error:
-            return Outcome({}, refusal=Refusal(str(error), type(error)))
+            return AttackMeasures({}, refusal=NoNumber(str(error), type(error)))
         title = "P({})" if result.observation is not None else "worst P({})"
         asked = [name for name in cells if name in result.attack.questions and not is_measure(name)]
-        return Outcome(cells, result.engine, titles={claim: title.format(claim) for claim in asked})
+        return AttackMeasures(cells, result.engine, titles={claim: title.format(claim) for claim in asked})
 
 
 WORST_GUESS = "max_posterior_belief"
@@ -158,7 +158,7 @@ def checked_measures(measures: Any, options: Mapping[str, Any]) -> Mapping[str, 
 
 
 def is_measure(name: str) -> bool:
-    """Say whether a name is that of a measure; else it is that of a question."""
+    """Return whether a name is that of a measure; else it is that of a question."""
     return name in _of_joints()
 
 
@@ -166,7 +166,7 @@ def _of_joints() -> list[str]:
     return [*leakage.measures("joint"), *leakage.measures("channel")]
 
 
-def label(measure: str, outcomes: Iterable[Outcome] = ()) -> str:
+def label(measure: str, outcomes: Iterable[AttackMeasures] = ()) -> str:
     """Return the words by which tables and pictures call a measure, or the answer to a question in some outcomes."""
     for outcome in outcomes:
         if measure in outcome.titles:
@@ -181,18 +181,18 @@ def _measured(name: str, measure: Measure, result: Result) -> Cell:
     except StudyError:
         raise
     except PrivugError as error:
-        return Refusal(str(error), type(error))
+        return NoNumber(str(error), type(error))
     if isinstance(estimate, Estimate):
         return estimate
     number = float(estimate) if is_truth(estimate) and abs(estimate) <= LARGEST else plain_number(estimate)
     if not isinstance(number, float):
         raise StudyError(f"measures: {name!r} must return an estimate or a number, not {shown(estimate)}")
     if math.isnan(number):
-        return Refusal(f"{name!r} is undefined: it returned NaN", StudyError)
+        return NoNumber(f"{name!r} is undefined: it returned NaN", StudyError)
     return Estimate(number, number, number, method="a plain number")  # nobody knows how it was obtained
 
 
-def outcomes(jobs: Sequence[Job], study: Settings, label: str) -> Iterator[Outcome]:
+def outcomes(jobs: Sequence[Job], study: StudySettings, label: str) -> Iterator[AttackMeasures]:
     """Yield the outcome of each attack in order, run side by side in processes where that pays."""
     engine = str(study.options.get("engine", "auto"))
     # Libraries with threads of their own do not survive being forked.
@@ -209,14 +209,14 @@ def kept_in(path: Any, study: str, **parts: Any) -> AbstractContextManager[None]
     """Keep the outcomes of a study in a checkpoint, if there is to be one; its parts say which study it is."""
     if path is None:
         return nullcontext()
-    known = vocabulary_for(results=(Outcome, Refusal))
+    known = vocabulary_for(results=(AttackMeasures, NoNumber))
     told = {name: part if isinstance(part, str | int | float | None) else (part,) for name, part in parts.items()}
     return Checkpoint(path, {"the study": study, **told}, known).section(study)
 
 
-def gathered(jobs: Sequence[Job], study: Settings, label: str) -> list[Outcome]:
+def gathered(jobs: Sequence[Job], study: StudySettings, label: str) -> list[AttackMeasures]:
     """Return the outcomes of attacks; those that are there if the user interrupts, unless there are none."""
-    found: list[Outcome] = []
+    found: list[AttackMeasures] = []
     try:
         found.extend(outcomes(jobs, study, label))
     except KeyboardInterrupt:
@@ -227,7 +227,7 @@ def gathered(jobs: Sequence[Job], study: Settings, label: str) -> list[Outcome]:
 
 def plain_cell(cell: Cell) -> dict[str, Any]:
     """Return a cell as plain values."""
-    if isinstance(cell, Refusal):
+    if isinstance(cell, NoNumber):
         return {**dict.fromkeys(Estimate.exactly(0.0).to_dict()), "refusal": cell.reason}
     return {**cell.to_dict(), "refusal": None}
 

@@ -7,7 +7,16 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
-from privug.arguments import as_names, is_number, is_one_of, kinds_checked, shown
+from privug.arguments import (
+    NotNegative,
+    Positive,
+    PositiveProbability,
+    as_names,
+    is_number,
+    is_one_of,
+    kinds_checked,
+    shown,
+)
 from privug.digits import how_many, percent_text
 from privug.errors import ArgumentError
 from privug.escaping import inert
@@ -19,7 +28,6 @@ from privug.report.files import written
 from privug.report.text import grid_html, grid_text
 from privug.tables.posteriors import (
     MOST_WORK,
-    PRIORS,
     Contributions,
     Rules,
     TooLarge,
@@ -28,9 +36,9 @@ from privug.tables.posteriors import (
     contributions,
     marginals,
 )
-from privug.tables.reading import TOTALS
+from privug.tables.published_table import Labels, System, SystemComponent, Table, Variable, figure, range_text
 from privug.tables.suppression import Intervals, Need, feasible_intervals, smallest_suppression
-from privug.tables.table import Component, Labels, System, Table, Variable, figure, range_text
+from privug.tables.table_files import TOTALS
 
 WIDTH = 110
 MOST_TOLD = 20
@@ -301,7 +309,6 @@ class TableAudit:
 
 
 ATTACKERS = ("outsider", "contributor")
-REPAIRS = ("cells", "sum")
 Belief = dict[int, float]
 
 
@@ -309,19 +316,19 @@ Belief = dict[int, float]
 def audit(
     tables: Any,
     *,
-    prior: str | None = "uniform",
+    prior: Literal["uniform", "poisson", "multinomial"] | None = "uniform",
     rate: Any = None,
-    width: float | None = None,
-    max_belief: float | None = None,
+    width: NotNegative | None = None,
+    max_belief: PositiveProbability | None = None,
     against: Sequence[str] = ATTACKERS,
     primary: Sequence[str] | None = None,
-    p_percent: float | None = None,
+    p_percent: Positive | None = None,
     dominance: Any = None,
     contributors: Any = None,
     amounts: Any = None,
-    repair: str | None = "cells",
+    repair: Literal["cells", "sum"] | None = "cells",
 ) -> TableAudit:
-    """Say what can be found out about every suppressed or rounded cell of published tables, without any microdata.
+    """Return what can be found out about every suppressed or rounded cell of published tables, without any microdata.
 
     `tables` is a table of `pv.tables.read`, or a list of linked ones about the same people. For each cell there is its
     feasible interval, over all tables that agree with what was published, and under a prior the distribution of the
@@ -338,7 +345,7 @@ def audit(
     >>> found.holds, found.cells[0].name, found.cells[0].low, found.cells[0].high
     (False, 'North x women', 3, 3)
     """
-    _check_options(prior, max_belief, width, against, repair, p_percent)
+    _check_options(prior, max_belief, against)
     system = System(_linked(tables))
     if len(system.tables) > 1:
         system.check()
@@ -348,7 +355,7 @@ def audit(
     least = width if width is not None else 0.0 if system.magnitude else 1.0
     believed = None if system.magnitude else prior
     rates = checked_rates(rate, find)
-    question = _Question(system, believed, *rates, least, max_belief, frozenset(against), rules, known)
+    question = _AuditQuestion(system, believed, *rates, least, max_belief, frozenset(against), rules, known)
     marks = None if primary is None else _checked_marks(system, primary)
     targets = [i for i, v in enumerate(system.variables) if i in known or _is_target(v, marks)]
     cells, intervals = question.answer(system, targets)
@@ -378,22 +385,11 @@ def _linked(tables: Any) -> list[Table]:
     ]
 
 
-def _check_options(
-    prior: Any, max_belief: Any, width: Any, against: Sequence[str], repair: Any, p_percent: Any
-) -> None:
-    for name, value, known in (("prior", prior, PRIORS), ("repair", repair, REPAIRS)):
-        if value is not None and not is_one_of(value, known):
-            raise ArgumentError(f"audit: {name} must be one of {', '.join(known)} or None, not {shown(value)}")
+def _check_options(prior: Any, max_belief: Any, against: Sequence[str]) -> None:
     if not as_names("audit: against", against) or not all(is_one_of(attacker, ATTACKERS) for attacker in against):
         raise ArgumentError(f"audit: against must be some of {', '.join(ATTACKERS)}, not {shown(against)}")
-    if max_belief is not None and not 0 < max_belief <= 1:
-        raise ArgumentError(f"audit: max_belief must be a probability above 0, not {shown(max_belief)}")
     if max_belief is not None and prior is None:
         raise ArgumentError("audit: max_belief needs a prior")
-    if width is not None and not 0 <= width < math.inf:
-        raise ArgumentError(f"audit: width must be a number, 0 or more, not {shown(width)}")
-    if p_percent is not None and not 0 < p_percent < math.inf:
-        raise ArgumentError(f"audit: p_percent must be a positive number, not {shown(p_percent)}")
 
 
 def _dominance(pair: Any) -> tuple[int, float] | None:
@@ -468,7 +464,7 @@ def _contributions(given: Any, amounts: Any, find: _Finder, system: System) -> d
 
 
 @dataclass(frozen=True)
-class _Question:
+class _AuditQuestion:
     """What an audit asks of a system, and of what it would be with further cells suppressed."""
 
     system: System
@@ -628,7 +624,7 @@ class _Question:
         return FurtherSuppression(tuple(names[i] for i in (*forced, *found.places)), found.minimal, by)
 
     def _is_shown(self, place: int) -> bool:
-        """Say whether a cell is printed that is sensitive, or that another table does not print."""
+        """Return whether a cell is printed that is sensitive, or that another table does not print."""
         variable = self.system.variables[place]
         return variable.hidden != variable.cells if variable.protected else place in self.known
 
@@ -643,7 +639,7 @@ class _Question:
 
 
 def _distributions(
-    component: Component, low: Sequence[float], high: Sequence[float], weights: Weights
+    component: SystemComponent, low: Sequence[float], high: Sequence[float], weights: Weights
 ) -> dict[int, Belief]:
     """Return the distribution of every count of a component."""
     where = {place: number for number, place in enumerate(component.places)}

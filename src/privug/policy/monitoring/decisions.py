@@ -17,15 +17,15 @@ from privug.model.structure import flatten
 from privug.model.values import key_of
 from privug.model.variable import as_node
 from privug.observation.likelihood import equal_values
-from privug.observation.observations import Equals, Seen
-from privug.policy.asking import RunOptions
+from privug.observation.observations import Equals, SeenAnswer
 from privug.policy.checking import verdict_of
+from privug.policy.clause_questions import RunOptions
 from privug.policy.clauses import BoundsClause
-from privug.policy.monitoring.normals import NotNormal, form_of_answer, is_determined, knowing
-from privug.policy.monitoring.particles import Draws
-from privug.policy.monitoring.queries import Answered, Query
-from privug.policy.monitoring.tasks import Task, tasks_of
-from privug.policy.output_levels import EVERY, Constant, OutputLevels, one_by_one, output_levels
+from privug.policy.monitoring.clause_tasks import ClauseTask, tasks_of
+from privug.policy.monitoring.exact_answers import NotNormal, form_of_answer, is_determined, knowing
+from privug.policy.monitoring.queries import Answered, MonitoredQuery
+from privug.policy.monitoring.sampled_decisions import SamplingPlan
+from privug.policy.output_levels import EVERY, ConstantLevel, OutputLevels, one_by_one, output_levels
 from privug.policy.policies import Clause, Policy
 from privug.policy.verdict import Status, Verdict
 
@@ -40,7 +40,7 @@ class Decision:
     verdict: Verdict
     foreseen: Collection[Hashable] | None = field(default=None, repr=False)
     """The answers that were judged, as keys; None if the output is continuous."""
-    draws: Draws | None = None
+    draws: SamplingPlan | None = None
     """How it was sampled, if it was."""
 
     @property
@@ -72,10 +72,10 @@ class Judge:
     facts: tuple[Callable[..., Any], ...] = ()
     seconds: float | None = None
 
-    def attack(self, query: Query, history: Sequence[Answered]) -> Attack:
+    def attack(self, query: MonitoredQuery, history: Sequence[Answered]) -> Attack:
         """Return the attack by a query of an attacker who knows earlier answers."""
         prior = knowing(self.prior, _exact_values(history))
-        seen = [Seen(one.query.release, one.value) for one in history if not one.continuous]
+        seen = [SeenAnswer(one.query.release, one.value) for one in history if not one.continuous]
         return Attack(query.release, prior, self.secret, assume=[*self.facts, *seen], name=query.name)
 
     def belief(self, history: Sequence[Answered]) -> Belief:
@@ -89,9 +89,9 @@ class Judge:
             check_facts(question)
 
     def _of_nothing(self, history: Sequence[Answered]) -> Attack:
-        return self.attack(Query.of(_nothing, list(self.prior)), history)
+        return self.attack(MonitoredQuery.of(_nothing, list(self.prior)), history)
 
-    def decide(self, query: Query, history: Sequence[Answered], draws: Draws) -> Decision:
+    def decide(self, query: MonitoredQuery, history: Sequence[Answered], draws: SamplingPlan) -> Decision:
         """Decide exactly if that is possible, else by samples; what cannot be decided is not accepted."""
         try:
             attack = self.attack(query, history)
@@ -104,7 +104,7 @@ class Judge:
         except (InferenceError, ProgramError) as error:
             return self._undecided(_in_words(error))
 
-    def _exactly(self, query: Query, history: Sequence[Answered], tasks: Sequence[Task]) -> Decision:
+    def _exactly(self, query: MonitoredQuery, history: Sequence[Answered], tasks: Sequence[ClauseTask]) -> Decision:
         self._check_that_it_can_be_remembered(query, tasks[0].question)
         found: dict[Clause, list[OutputLevels]] = {task.clause: [] for task in tasks}
         options = RunOptions("exact", seconds=self.seconds)
@@ -121,7 +121,7 @@ class Judge:
             raise UnsuitableEngine(verdict.reason or "it cannot be decided exactly")
         return Decision(verdict, foreseen)
 
-    def _check_that_it_can_be_remembered(self, query: Query, attack: Attack) -> None:
+    def _check_that_it_can_be_remembered(self, query: MonitoredQuery, attack: Attack) -> None:
         """Refuse answers that later decisions could not take into account."""
         if not _has_density(attack):
             return
@@ -133,7 +133,9 @@ class Judge:
                 f"account, as it is not affine in normal inputs ({problem}): round the answer"
             ) from None
 
-    def _by_samples(self, attack: Attack, tasks: Sequence[Task], draws: Draws, problem: Exception) -> Decision:
+    def _by_samples(
+        self, attack: Attack, tasks: Sequence[ClauseTask], draws: SamplingPlan, problem: Exception
+    ) -> Decision:
         if _has_density(attack):
             return self._undecided(f"its answers are exact values of a continuous quantity: {problem}; round them")
         try:
@@ -146,7 +148,7 @@ class Judge:
         except (InferenceError, ProgramError) as error:  # it was a try all the same, with a share of the error
             return self._undecided(_in_words(error), draws)
 
-    def _undecided(self, reason: str, draws: Draws | None = None) -> Decision:
+    def _undecided(self, reason: str, draws: SamplingPlan | None = None) -> Decision:
         return Decision(Verdict(Status.UNDECIDED, str(self.policy), EVERY, reason=reason), draws=draws)
 
 
@@ -160,11 +162,11 @@ def _nothing() -> int:
     return 0
 
 
-def _exact_values(history: Sequence[Answered]) -> list[tuple[Query, float]]:
+def _exact_values(history: Sequence[Answered]) -> list[tuple[MonitoredQuery, float]]:
     return [(one.query, float(one.value)) for one in history if one.continuous]
 
 
-def _exact_levels(task: Task, options: RunOptions) -> OutputLevels:
+def _exact_levels(task: ClauseTask, options: RunOptions) -> OutputLevels:
     """Find the number of a clause after every output, exactly, or raise UnsuitableEngine."""
     clause, question = task.since_the_start(), task.question
     shifted = _of_shifted_posteriors(task, clause, options)
@@ -180,13 +182,13 @@ def _exact_levels(task: Task, options: RunOptions) -> OutputLevels:
         return one_by_one(question, clause, result, options)
 
 
-def _known_already(task: Task, options: RunOptions) -> Constant:
+def _known_already(task: ClauseTask, options: RunOptions) -> ConstantLevel:
     """Judge an answer that follows from earlier ones: nothing changes."""
     result, clause = options.run(task.question, None), task.since_the_start()
-    return Constant.of(clause, clause.after(result.prior, result.prior), EVERY, result.engine, float("inf"))
+    return ConstantLevel.of(clause, clause.after(result.prior, result.prior), EVERY, result.engine, float("inf"))
 
 
-def _of_shifted_posteriors(task: Task, clause: Clause, options: RunOptions) -> Constant | None:
+def _of_shifted_posteriors(task: ClauseTask, clause: Clause, options: RunOptions) -> ConstantLevel | None:
     """Judge one posterior for all where secret and output are normal together: outputs only shift it, if anything."""
     case = task.question.question.case() if not task.question.question.size_nodes else None
     leaves = [] if case is None else [*flatten(case.secret)[1], *flatten(case.output)[1]]
@@ -203,7 +205,7 @@ def _of_shifted_posteriors(task: Task, clause: Clause, options: RunOptions) -> C
     if tells and not (isinstance(clause, BoundsClause) and not clause.relative):
         return None
     result = options.run(task.question, Equals(output.mean))
-    return Constant.of(clause, clause.after(result.prior, result.posterior), EVERY, result.engine, float("inf"))
+    return ConstantLevel.of(clause, clause.after(result.prior, result.posterior), EVERY, result.engine, float("inf"))
 
 
 def _is_estimated(found: OutputLevels) -> bool:
@@ -212,7 +214,7 @@ def _is_estimated(found: OutputLevels) -> bool:
 
 
 def _has_density(attack: Attack) -> bool:
-    """Say whether some answers may be exact values of a continuous quantity, which have no probability."""
+    """Return whether some answers may be exact values of a continuous quantity, which have no probability."""
     question = attack.question
     nodes = [as_node(leaf) for leaf in flatten(question.case(question.typical_sizes).output)[1]]
     numbers = [node.parents[1] if is_maybe(node) else node for node in nodes]

@@ -16,7 +16,7 @@ from privug.attack import Attack
 from privug.errors import ArgumentError, PrivugError
 from privug.observation.observations import Observation, between, equals, near
 from privug.policy import clauses
-from privug.policy.checks import Check, paired
+from privug.policy.declared_checks import Check, paired
 from privug.policy.policies import Clause, Policy
 
 FUNCTIONS = frozenset(
@@ -66,7 +66,7 @@ def _parsed(text: str, where: str) -> ast.Expression:
 
 
 def _forbidden(node: ast.AST) -> str | None:
-    """Say what is wrong with a part of an expression, if anything is."""
+    """Return what is wrong with a part of an expression, if anything is."""
     match node:
         case ast.Call(func=ast.Name(id=name)) if name in FUNCTIONS:
             return None
@@ -127,7 +127,7 @@ class Entry:
 
 
 def read(path: str | Path) -> dict[str, Policy]:
-    """Return the policies of a TOML file by their names; `docs/how-to/policies.md` describes such files.
+    """Return the policies of a TOML file by their names; `docs/how-to/policy-files.md` describes such files.
 
     >>> import tempfile
     >>> import privug as pv

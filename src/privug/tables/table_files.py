@@ -15,7 +15,7 @@ import numpy as np
 from privug.arguments import as_names, is_number, kinds_checked, represented, shown
 from privug.errors import ArgumentError
 from privug.prior.reading import DELIMITERS
-from privug.tables.table import TOTAL, Dimension, Labels, PublishedCell, System, Table
+from privug.tables.published_table import TOTAL, Dimension, Labels, PublishedCell, System, Table
 
 ROUNDINGS = ("nearest", "random")
 LARGEST_COUNT = 10**12
@@ -210,7 +210,7 @@ def read(
     sheet = _sheet(source, name)
     long = count is not None or (rows is None and not sheet.heads and sheet.header[-1].casefold() in COUNTS)
     heads, across, texts, heading = _long(sheet, count) if long else _wide(sheet, rows, columns)
-    reader = _Reader(sheet.name, heads, across, dict(names or {}), written)
+    reader = _TableReader(sheet.name, heads, across, dict(names or {}), written)
     table = reader.table(texts, margins, (total,) if isinstance(total, str) else total, hierarchy or {}, zeros, heading)
     table = _with_partial(table, as_names("read: partial", partial))
     System([table]).check()
@@ -344,7 +344,7 @@ def _wide(sheet: _Sheet, rows: Sequence[str] | None, columns: str | None) -> tup
     return named, (across or "") if len(others) > 1 else None, texts, sheet.header[others[0]]
 
 
-class _Reader:
+class _TableReader:
     """Makes a table of texts with labels."""
 
     def __init__(

@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from privug.arguments import kinds_checked, shown
+from privug.arguments import Probability, kinds_checked, shown
 from privug.errors import ArgumentError, ProgramError
-from privug.mechanisms.guarantee import NO_GUARANTEE, check_number
+from privug.mechanisms.guarantee import NO_GUARANTEE
 from privug.mechanisms.mechanism import Mechanism, promised, remakeable, unchanged
-from privug.mechanisms.tables import changed
+from privug.mechanisms.plain_rows import changed
 from privug.model.plated_tables import PlatedTable
 from privug.model.table import Table
 from privug.model.variable import RandomVariable, refuse
@@ -25,8 +25,7 @@ from privug.program.traced.masks import MaskedList
 class OnRows(Transparent):
     """A program one of whose inputs, a table or a list of rows, is changed before the program sees it."""
 
-    def __init__(self, where_from: str, program: Callable[..., Any], of: str | None, rate: float) -> None:
-        check_number(where_from, "rate", rate, 0.0, 1.0)
+    def __init__(self, where_from: str, program: Callable[..., Any], of: str | None, rate: Probability) -> None:
         functools.update_wrapper(self, program)
         self.program, self.rate, self.__name__ = program, float(rate), getattr(program, "__name__", "program")
         self.signature = inspect.signature(program)
@@ -55,7 +54,7 @@ class OnRows(Transparent):
         return sample(replicate(Bernoulli(self.rate), (count,)))
 
 
-class Sampled(OnRows):
+class SubsampledRows(OnRows):
     """Rows taken into account with some probability each."""
 
     def changed(self, rows: Any) -> Any:
@@ -95,7 +94,7 @@ class Swapped(OnRows):
 
 @remakeable
 @kinds_checked
-def subsample(program: Callable[..., Any], *, rate: float, of: str | None = None) -> Mechanism:
+def subsample(program: Callable[..., Any], *, rate: Probability, of: str | None = None) -> Mechanism:
     """Run a program on a random sample of rows: each is used with probability `rate`, whatever the others are.
 
     `of` names the parameter that takes the rows; without it, it is the first. A mechanism inside promises more on a
@@ -105,13 +104,13 @@ def subsample(program: Callable[..., Any], *, rate: float, of: str | None = None
     >>> print(subsample(laplace(len, sensitivity=1, epsilon=1), rate=0.1).guarantee)
     0.158565-differentially private
     """
-    sampled = Sampled("subsample", program, of, rate)
+    sampled = SubsampledRows("subsample", program, of, rate)
     return Mechanism(sampled, unchanged, promised(program).sampled(sampled.rate), f"a {rate:.0%} sample")
 
 
 @remakeable
 @kinds_checked
-def swapped(program: Callable[..., Any], *, column: str, rate: float, of: str | None = None) -> Mechanism:
+def swapped(program: Callable[..., Any], *, column: str, rate: Probability, of: str | None = None) -> Mechanism:
     """Exchange a column's cells between the first and the second row, the third and the fourth, and so on.
 
     Each pair is exchanged with probability `rate`. This keeps every statistic of the column alone, and promises

@@ -14,7 +14,7 @@ from privug.program.traced.masks import Standing
 
 
 def is_frame(records: Any) -> bool:
-    """Say whether a table is a data frame of pandas or polars, or stands for one while a program is traced."""
+    """Return whether a table is a data frame of pandas or polars, or stands for one while a program is traced."""
     return isinstance(records, Standing) or (hasattr(records, "columns") and hasattr(records, "shape"))
 
 
@@ -143,13 +143,6 @@ def checked_columns(records: Any, columns: Any, what: str = "columns") -> tuple[
         if name not in known:
             raise ArgumentError(f"{what}: there is no column {shown(name)}; the table has {', '.join(map(str, known))}")
     return names
-
-
-def checked_size(number: Any, name: str, least: int = 1) -> int:
-    """Return a whole number that an argument must be."""
-    if isinstance(number, bool) or not isinstance(number, int) or number < least:
-        raise ArgumentError(f"{name} must be a whole number, {least} or more, not {shown(number)}")
-    return number
 
 
 def labels_of(cells: Sequence[Any], name: str) -> Sequence[Any]:
