@@ -121,3 +121,14 @@ def test_an_output_that_is_the_size_itself_or_none():
     result = pv.Attack(published, prior, lambda rows: len(rows)).run(pv.equals(9))
     assert result.posterior.distribution()[9].value == 1
     assert result.diagnostics.evidence.value == 0.25
+
+
+def test_an_output_may_be_a_boolean_at_one_size_and_an_integer_at_another():
+    def published(rows):
+        return any(r.b for r in rows) if len(rows) == 1 else sum(range(len(rows)))
+
+    prior = {"rows": pv.Records(pv.Choice([1, 2]), pv.Row(b=pv.Bernoulli(0.7)))}
+    for seen in (1, True):  # which are equal
+        result = pv.Attack(published, prior, lambda rows: len(rows)).run(pv.equals(seen), engine="exact")
+        assert result.diagnostics.evidence.value == pytest.approx(0.85, abs=1e-12)
+        assert result.posterior.distribution()[1].value == pytest.approx(0.35 / 0.85, abs=1e-12)

@@ -7,11 +7,12 @@ not reach, a window around it is checked that they do, or the prediction as a wh
 """
 
 import math
+import operator
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
-from typing import Unpack
+from typing import Any, Unpack
 
 import numpy as np
 
@@ -214,13 +215,18 @@ def _is_belief(belief: Belief, columns: Sequence[Column], weights: Array | None,
         thresholds = np.quantile(np.asarray(columns[0].array, float), LEVELS)
         return _agree(thresholds, belief.curve.cdf(thresholds), columns[0], weights, worth, belief.error)
     exact = belief.batch.columns
-    if len(exact) != len(columns) or any(one.levels != other.levels for one, other in zip(exact, columns, strict=True)):
+    if len(exact) != len(columns) or any(map(operator.ne, map(_levels, exact), map(_levels, columns))):
         return True
     return all(
         _agree(*_steps(own, belief.shares), other, weights, worth, belief.error)
         for own, other in zip(exact, columns, strict=True)
         if own.array.ndim == 1 and own.array.dtype.kind in "bif"
     )
+
+
+def _levels(column: Column) -> list[tuple[type, Any]] | None:
+    """Return the values that codes stand for, which may be equal in Python, as 1 and True are."""
+    return None if column.levels is None else [(type(level), level) for level in column.levels]
 
 
 def _steps(column: Column, weights: Array) -> tuple[Array, Array]:
