@@ -61,6 +61,13 @@ WIDER = 10.0  # times as far, for noise that is rarely met
 Ranges = list[tuple[float, float]]
 
 
+class ContinuousRows(NotRows):
+    """Rows that are alike have a continuous quantity, which no observation changes."""
+
+    def __init__(self) -> None:
+        super().__init__("a row has a continuous quantity")
+
+
 class NoisySum:
     """A sum of integers to which one row adds noise, and what was seen of it; values have a density."""
 
@@ -348,16 +355,11 @@ class CountModel:
         """Return the sums to which one row adds continuous noise of its own, with what was seen of them."""
         found: dict[int, NoisySum] = {}
         for row in [row for row in self._rows if not all(family_of(root).listable for root in row.roots)]:
+            if row.count > 1:
+                raise ContinuousRows
             (place, *others) = {j for j, _ in row.terms if j < len(self._sums)} or (-1,)
             scalar = all(isinstance(family_of(root), ScalarFamily) for root in row.roots)
-            if (
-                others
-                or place < 0
-                or place in found
-                or row.count > 1
-                or not scalar
-                or self._behind.intersection(row.roots)
-            ):
+            if others or place < 0 or place in found or not scalar or self._behind.intersection(row.roots):
                 raise NotRows("a row has a continuous quantity")
             own = {node for node in self._told if placeholders_behind([node]) == [self._sums[place]]}
             seen = self._seen.where(own.__contains__)

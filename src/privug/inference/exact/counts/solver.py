@@ -2,7 +2,7 @@
 
 import math
 import time
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from functools import partial
 
 import numpy as np
@@ -14,7 +14,7 @@ from privug.inference.answer import ExactAnswer
 from privug.inference.belief import Belief
 from privug.inference.case_plan import Quantity
 from privug.inference.exact.counts.lattice import HOPEFUL, MOST_COST, TooManyCounts
-from privug.inference.exact.counts.model import CountModel
+from privug.inference.exact.counts.model import ContinuousRows, CountModel
 from privug.inference.exact.finite.elements import TooManyElements
 from privug.inference.exact.finite.solver import (
     COST_OF_NUMBER,
@@ -46,11 +46,17 @@ def prepare_counts(request: Request) -> Offer:
     """Count the rows of a question about sums over discrete rows."""
     if request.question.exclude_errors:  # what fails in one row cannot be seen in a sum
         raise Refused("inputs on which it fails are to be excluded", vague=True)
+    seen = _seen(request)
+    if request.question.once(seen, lambda: False, bool):
+        raise Refused(str(ContinuousRows()), vague=True)
     try:
         sized = _sized(request)
         cost = sum(one.cost for one in sized)
     except Refused:
         raise
+    except ContinuousRows as problem:
+        request.question.once(seen, lambda: True)
+        raise Refused(str(problem), vague=True) from None
     except (NotRows, UnsuitableEngine) as problem:
         raise Refused(str(problem), vague=True) from None
     except TooManyElements:
@@ -61,6 +67,16 @@ def prepare_counts(request: Request) -> Offer:
     parts = [node for value in (case.secret, case.output) for node in Quantity.of(value).nodes]
     cost_of_sample = COST_OF_NUMBER * numbers_computed(ancestors(parts))
     return Offer(cost if cost < MOST_COST else HOPEFUL, cost_of_sample, lambda: _run(request, sized))
+
+
+def _seen(request: Request) -> Hashable:
+    """Return what is equal for observations of the same parts of the output, whatever was seen of them."""
+    if request.extra is not None:
+        return object()
+    case = request.case(request.question.typical_sizes)
+    behind = set(ancestors(case.likelihood(request.observation).nodes))
+    parts = [place for place, node in enumerate(Quantity.of(case.output).nodes) if node in behind]
+    return "rows that are alike have a continuous quantity", request.observation is None, *parts
 
 
 def _sized(request: Request, halvings: int = 1) -> list[CountModel]:
