@@ -149,7 +149,7 @@ def test_a_likelihood_fit_is_a_distribution_like_others():
 @pytest.mark.parametrize(
     ("family", "data", "options", "message"),
     [
-        ("Gumbel", [1.0], {}, "family must be one of"),
+        ("NoFamily", [1.0], {}, "family must be one of"),
         (pv.Normal, [], {}, "must not be empty"),
         (pv.Normal, [1.0, None], {}, "missing values"),
         (pv.Normal, [1.0, float("nan")], {}, "missing values"),
