@@ -370,7 +370,7 @@ def _costed(rounds: Sequence[EliminationRound], spans: Mapping[Node, Span], comb
 
 BLOCK = 1 << 20  # combinations of values that are computed at a time
 MOST_COMBINATIONS = 20_000_000
-MOST_WORK = 2e9  # cells computed in all rounds, where there are no more than so many for sure
+MOST_WORK = 8e9  # cells computed in all rounds, where there are no more than so many for sure
 HOPEFUL_WORK = 1e8  # where equal states must turn out to be many
 MANY = 1 << 17  # combinations, beyond which those of negligible probability are left out
 NEGLIGIBLE = 1e-17  # the probability that one round may leave out
