@@ -26,6 +26,7 @@ from privug.inference.exact import engine as exact
 from privug.inference.exact.finite import elements, elimination, solver
 from privug.inference.exact.finite.elimination import schedule
 from privug.inference.exact.finite.states import States
+from privug.inference.exact.request import Request
 from privug.inference.question import Question
 from privug.model.node import Node
 from privug.program import calls, tracing
@@ -501,3 +502,14 @@ def test_whether_to_wait_is_found_out_once_where_that_takes_long(monkeypatch: py
     assert pilots <= each / 3
     assert truth.posterior.mean().value in result.posterior.mean().widened(1.5)
     assert truth.diagnostics.evidence.value in result.diagnostics.evidence.widened(1.5)
+
+
+def test_what_one_solver_offers_bounds_what_others_may_do_to_make_theirs():
+    def largest_group(rows):
+        return max(sum(1 for other in rows if other.x == row.x) for row in rows)
+
+    prior = {"rows": pv.Records(7, pv.Row(x=pv.Choice([1, 2, 3, 7])))}
+    request = Request(pv.Attack(largest_group, prior, lambda rows: rows[0].x).question)
+    with workload.limited(1e10) as effort:
+        offered = exact.prepare(request)
+    assert effort.spent < 3 * offered.cost  # six times that, if every solver does what it likes

@@ -26,7 +26,7 @@ class Exhausted(UnsuitableEngine):
 class Effort:
     """How much work an attempt has done, in elementary operations, of how much it may do; None is no limit."""
 
-    def __init__(self, limit: float | None, meter: ProgressMeter) -> None:
+    def __init__(self, limit: float | None, meter: ProgressMeter | None) -> None:
         self.spent = 0.0
         self.limit = limit
         self._meter = meter
@@ -36,7 +36,8 @@ class Effort:
         self.spent += operations
         if self.limit is not None and self.spent > self.limit:
             raise Exhausted(f"no exact answer was found by the work of about {self.limit / OPERATIONS:.2g} s")
-        self._meter.update(min(self.spent, self._meter.total))
+        if self._meter is not None:
+            self._meter.update(min(self.spent, self._meter.total))
 
 
 _current: ContextVar[Effort | None] = ContextVar("effort", default=None)
@@ -53,6 +54,20 @@ def limited(limit: float | None, expected: float = OPERATIONS) -> Iterator[Effor
         effort = Effort(limit, meter)
         with holding(_current, effort):
             yield effort
+
+
+@contextmanager
+def at_most(operations: float) -> Iterator[None]:
+    """Bound the work done inside the block, which is a part of the attempt at hand."""
+    whole = _current.get()
+    left = math.inf if whole is None or whole.limit is None else whole.limit - whole.spent
+    part = Effort(min(operations, left), None)
+    try:
+        with holding(_current, part):
+            yield
+    finally:
+        if whole is not None:
+            whole.spent += part.spent
 
 
 def spend(operations: float) -> None:

@@ -381,11 +381,14 @@ def _asked(request: Request) -> tuple[Offer | None, list[Obstacle]]:
         if least <= LEAST.get(solver, 0.0) or (solver is prepare_elimination and is_counted):
             continue  # rows that are alike need not be taken apart
         try:
-            with without_garbage_collection():
+            with without_garbage_collection(), workload.at_most(least):  # what is offered already would take no more
                 found.append(_within_cost(solver(request)))
             is_counted |= solver is prepare_counts and found[-1].cost < HOPEFUL
         except Refused as refused:
             obstacles.append(refused.obstacle)
+        except workload.Exhausted:
+            if not found:
+                raise
     ranked = sorted(found, key=lambda one: one.cost)
     return replace(ranked[0], run=partial(_in_turn, ranked)) if ranked else None, obstacles
 
