@@ -214,17 +214,24 @@ class Site:
         return f"no answer after {self._seconds + GRACE:.0f} seconds: the run was ended"
 
     async def _answers(self, request: Mapping[str, Any], tab: Tab | None = None) -> AsyncIterator[dict[str, Any]]:
+        """Yield the answers of a run: one forked from the run that is kept, unless that has died, or a new one."""
         question = self._question(request)
-        run = self._nursery.start(request, None if tab is None else tab.kept(question))
-        reader, writer = await asyncio.open_connection(sock=run, limit=LONGEST_LINE)
-        try:
-            while line := await reader.readline():
-                answer = json.loads(line)
-                if answer.pop("waits", False) and tab is not None:
-                    tab.keep(question, run)
-                yield answer
-        finally:
-            writer.close()  # which ends the run, unless it is kept
+        kept = None if tab is None else tab.kept(question)
+        for waiting in (None,) if kept is None else (kept, None):
+            run, answered = self._nursery.start(request, waiting), False
+            reader, writer = await asyncio.open_connection(sock=run, limit=LONGEST_LINE)
+            try:
+                while line := await reader.readline():
+                    answer, answered = json.loads(line), True
+                    if answer.pop("waits", False) and tab is not None:
+                        tab.keep(question, run)
+                    yield answer
+            finally:
+                writer.close()  # which ends the run, unless it is kept
+            if answered:
+                return
+            if tab is not None:
+                tab.drop()
 
     def _question(self, request: Mapping[str, Any]) -> str:
         """Return what is equal for positions of an attack at which no more than what is seen differs."""
