@@ -240,13 +240,18 @@ def test_fifty_quick_moves_end_in_one_answer(explorer):
     client.close()
 
 
-def test_one_run_is_kept_for_what_else_may_be_seen(explorer):
-    running = explorer(SURVEY, fresh=True)
-    nursery = children_of(running.process.pid)
+def client_with_a_kept_run(running, nursery):
+    """A client that has asked once, and the processes kept beside the nursery's for its next."""
     client = Client(running)
     client.wait(client.run({}))
     wait_until(lambda: children_of(running.process.pid) - nursery)
-    kept = children_of(running.process.pid) - nursery
+    return client, children_of(running.process.pid) - nursery
+
+
+def test_one_run_is_kept_for_what_else_may_be_seen(explorer):
+    running = explorer(SURVEY, fresh=True)
+    nursery = children_of(running.process.pid)
+    client, kept = client_with_a_kept_run(running, nursery)
     assert len(kept) == 1
     for value in (13.0, 11.5):
         answer = client.wait(client.run({"seen: value": value}))
@@ -266,11 +271,8 @@ def test_one_run_is_kept_for_what_else_may_be_seen(explorer):
 
 def test_a_kept_run_that_dies_is_not_missed(explorer):
     running = explorer(SURVEY, fresh=True)
-    nursery = children_of(running.process.pid)
-    client = Client(running)
-    client.wait(client.run({}))
-    wait_until(lambda: children_of(running.process.pid) - nursery)
-    for process in children_of(running.process.pid) - nursery:
+    client, kept = client_with_a_kept_run(running, children_of(running.process.pid))
+    for process in kept:
         os.kill(process, signal.SIGKILL)
         wait_until(lambda process=process: not is_alive(process))
     assert client.wait(client.run({"seen: value": 13.0}))["answer"]["exact"]
